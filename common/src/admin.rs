@@ -1,0 +1,1 @@
+//! What the admin ports of proxy and pusher have in common.

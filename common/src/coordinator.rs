@@ -1,0 +1,239 @@
+//! The coordinator seam: who owns which partition of which group, and how far each has come.
+//!
+//! Every claim, commit, release and replay is one transaction over cursor and done set. The rules
+//! are the same for every backend and lie in the pure modules beside it.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+pub use self::done::DoneSet;
+use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
+
+pub mod done;
+
+/// How far a group has come in one partition: the pair that is only ever written together.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// The next offset to deliver. Everything below is delivered, bypassed or skipped on record.
+    pub cursor: Offset,
+    /// What is done at or above the cursor.
+    pub done: DoneSet,
+}
+
+/// This process as the others see it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Member {
+    pub instance: String,
+    /// Of this process's life: another process with the same instance name has another.
+    pub boot: uuid::Uuid,
+    pub host: String,
+    pub pid: u32,
+    pub version: String,
+    /// Where its admin port answers, `host:port`.
+    pub admin: String,
+    /// The groups it serves, with their topics.
+    pub groups: std::collections::BTreeMap<String, MemberGroup>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct MemberGroup {
+    pub topics: Vec<Topic>,
+    /// Of the group's configuration, so that a fleet with two configurations can be seen.
+    pub config: String,
+}
+
+/// What the queue says about a partition at the moment of a claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Log {
+    pub topic_id: Option<TopicId>,
+    pub first: Offset,
+    pub end: Offset,
+}
+
+/// Where a new group starts: written down once, before anything is read.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Birth {
+    pub topic_id: Option<TopicId>,
+    /// By partition; empty when the topic does not exist yet. A partition beyond the list starts
+    /// at its first offset.
+    pub start: Vec<Offset>,
+}
+
+/// An ownership just won.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    pub epoch: Epoch,
+    pub progress: Progress,
+    pub began: Began,
+}
+
+/// Where a claim's cursor came from. All but the first two are loud: logged and counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Began {
+    AtCursor,
+    AtBirth,
+    /// The topic was created anew since the cursor was written.
+    TopicRecreated { abandoned: Offset },
+    /// Retention took what was next.
+    BelowFirst { skipped: u64 },
+    /// The log is shorter than the cursor says, although the topic is the same.
+    LogTruncated { from: Offset },
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit {
+    pub at: GroupPartition,
+    pub epoch: Epoch,
+    pub progress: Progress,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Control {
+    pub paused: bool,
+    /// The last 16 replay ids, oldest first.
+    pub replays: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Replay {
+    pub group: GroupName,
+    pub id: String,
+    pub targets: Vec<ReplayTarget>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplayTarget {
+    pub topic: Topic,
+    pub partition: Partition,
+    pub to: Offset,
+    pub topic_id: Option<TopicId>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Replayed {
+    /// Old and new cursor of each target, in their order. `None`: there was no cursor yet.
+    Moved(Vec<(Option<Offset>, Offset)>),
+    /// This id was seen before; nothing was written.
+    Repeated,
+}
+
+/// What stands in the store about one partition, whoever owns it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Standing {
+    pub progress: Option<Progress>,
+    /// The owner's instance name.
+    pub owner: Option<String>,
+}
+
+#[async_trait]
+pub trait Coordinator: Send + Sync + 'static {
+    /// Enters the fleet. Called again, it replaces what was said about this process.
+    async fn join(&self, member: Member) -> Result<(), CoordinatorError>;
+
+    /// Leaves it; what is still owned is given up as it was last committed.
+    async fn leave(&self) -> Result<(), CoordinatorError>;
+
+    async fn members(&self) -> Result<Vec<Member>, CoordinatorError>;
+
+    /// Writes down where a group starts in a topic, unless that is written already, or the group
+    /// has a cursor there (then it is not new, and the start of the others is their first
+    /// offset, as `log` says). Returns what stands.
+    async fn birth(&self, group: &GroupName, topic: &Topic, birth: Birth, log: &[Log]) -> Result<Birth, CoordinatorError>;
+
+    /// Takes ownership; nothing may be read before it is answered. Needs a birth.
+    async fn claim(&self, at: &GroupPartition, log: Log) -> Result<Claim, ClaimError>;
+
+    /// Takes up what somebody else wrote to an owned partition (a replay, a foreign set) under a
+    /// new epoch. Every attempt of `epoch` must have ended.
+    async fn adopt(&self, at: &GroupPartition, epoch: Epoch, log: Log) -> Result<Claim, ClaimError>;
+
+    /// Stores progress of many partitions, each on its own: the answers are in their order.
+    async fn commit(&self, commits: &[Commit]) -> Vec<Result<(), CommitError>>;
+
+    /// Stores the last progress and gives the ownership up, in one transaction.
+    async fn release(&self, last: &Commit) -> Result<(), CommitError>;
+
+    async fn control(&self, group: &GroupName) -> Result<Control, CoordinatorError>;
+
+    async fn set_paused(&self, group: &GroupName, paused: bool) -> Result<(), CoordinatorError>;
+
+    async fn replay(&self, replay: &Replay) -> Result<Replayed, CoordinatorError>;
+
+    /// Which of these no longer stand as their owner last wrote them, and must be adopted.
+    async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError>;
+
+    /// What stands about each, in their order; for operators.
+    async fn standing(&self, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError>;
+
+    /// Changes whenever something a pusher decides by may have changed: a hint to read it afresh.
+    fn hints(&self) -> watch::Receiver<u64>;
+
+    /// Whether this process may still work on what it owns. Tested before every attempt.
+    fn lease(&self) -> Lease;
+
+    /// What is missing before this coordinator can serve; empty when all is well. For `/readyz`.
+    fn missing(&self) -> Vec<String>;
+}
+
+/// Permission to work, which a backend whose session can be lost takes away in time.
+#[derive(Clone, Debug)]
+pub struct Lease(watch::Receiver<bool>);
+
+impl Lease {
+    /// The sender's end says whether the lease holds.
+    pub fn new(holds: bool) -> (watch::Sender<bool>, Self) {
+        let (sender, receiver) = watch::channel(holds);
+        (sender, Self(receiver))
+    }
+
+    pub fn holds(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits for the next change and says what it is; for ever if there will be none.
+    pub async fn changed(&mut self) -> bool {
+        match self.0.changed().await {
+            Ok(()) => *self.0.borrow_and_update(),
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CoordinatorError {
+    #[error("the coordinator does not answer: {0}")]
+    Unavailable(String),
+    #[error("instance {0:?} is another process of the fleet; give this one a name of its own (pusher.instance)")]
+    InstanceTaken(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClaimError {
+    #[error("owned by {0}")]
+    Held(String),
+    /// Never answered by a default.
+    #[error("the cursor reads {0:?}, which is no offset; correct or remove it")]
+    UnreadableCursor(String),
+    #[error("where the group starts in this topic is not written down yet")]
+    NotBorn,
+    #[error("this epoch is over")]
+    EpochOver,
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommitError {
+    /// Somebody else wrote the cursor: adopt it.
+    #[error("the cursor was moved by somebody else")]
+    Moved,
+    /// Write nothing more under this epoch.
+    #[error("this epoch is over")]
+    EpochOver,
+    /// Not known to be stored. The next commit carries it again.
+    #[error(transparent)]
+    Coordinator(#[from] CoordinatorError),
+}

@@ -1,0 +1,1 @@
+//! Accepting HTTP connections: time limits for slow clients, and a drain that lets answers end.
