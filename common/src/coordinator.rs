@@ -74,11 +74,17 @@ pub enum Began {
     AtCursor,
     AtBirth,
     /// The topic was created anew since the cursor was written.
-    TopicRecreated { abandoned: Offset },
+    TopicRecreated {
+        abandoned: Offset,
+    },
     /// Retention took what was next.
-    BelowFirst { skipped: u64 },
+    BelowFirst {
+        skipped: u64,
+    },
     /// The log is shorter than the cursor says, although the topic is the same.
-    LogTruncated { from: Offset },
+    LogTruncated {
+        from: Offset,
+    },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -43,7 +43,10 @@ pub struct Attempt {
 pub enum Outcome {
     Done,
     /// A failed attempt; the next no earlier than `not_before`, if the round has one left.
-    Retry { not_before: Option<Instant>, failure: Failure },
+    Retry {
+        not_before: Option<Instant>,
+        failure: Failure,
+    },
     /// The round is over, whatever attempts it had left.
     Failed(Failure),
     /// The attempt was not made, or was stopped from outside: as if it had not begun. It is made

@@ -6,7 +6,7 @@
 
 pub mod event;
 pub mod ids;
+pub mod metrics;
 pub mod options;
 pub mod ports;
-pub mod metrics;
 pub mod task;

@@ -41,7 +41,10 @@ pub trait Decoder: Send + Sync + 'static {
 pub enum Decoded<P> {
     Event(Event<P>),
     /// Passed over, and counted under this reason (a small fixed enumeration).
-    Skip { offset: Offset, reason: &'static str },
+    Skip {
+        offset: Offset,
+        reason: &'static str,
+    },
 }
 
 /// Handles events. Futures may be dropped at any await point.

@@ -41,7 +41,15 @@ pub enum Permission {
 
 impl<D: Decoder, P: Processor<D::Payload>> Task<D, P> {
     /// `group` names the task in logs and metrics. Must be called inside a tokio runtime.
-    pub fn new(group: &str, options: Options, decoder: D, processor: P, budget: Budget, metrics: &Metrics, clock: Arc<dyn WallClock>) -> Self {
+    pub fn new(
+        group: &str,
+        options: Options,
+        decoder: D,
+        processor: P,
+        budget: Budget,
+        metrics: &Metrics,
+        clock: Arc<dyn WallClock>,
+    ) -> Self {
         let _ = (group, budget, metrics, clock);
         Self { _parts: Arc::new((options, decoder, processor)) }
     }
