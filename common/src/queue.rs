@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use crate::ids::{Epoch, Offset, Partition, Topic, TopicId};
 use crate::record::{Message, Record, TimestampMs};
@@ -35,6 +35,9 @@ pub trait Queue: Send + Sync + 'static {
 
     /// Opens a reader. It may be dropped at any time.
     async fn open(&self, topic: &Topic, partition: Partition, from: Offset, epoch: Epoch) -> Result<Box<dyn Reader>, ReadError>;
+
+    /// Changes when a topic appeared, went, or got partitions: a hint to read them afresh.
+    fn changes(&self) -> watch::Receiver<u64>;
 
     /// What is missing before this queue can serve; empty when all is well. For `/readyz`.
     fn missing(&self) -> Vec<String>;
