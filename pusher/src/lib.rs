@@ -1,6 +1,7 @@
 //! The Pusher: decides which partitions of which groups this process owns, and delivers their
 //! records to the groups' receivers.
 
+pub mod admin;
 mod pusher;
 
 pub use crate::pusher::{Pusher, StartError};

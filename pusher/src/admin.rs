@@ -1,0 +1,3 @@
+//! The admin API below `/v1`.
+
+pub mod view;
