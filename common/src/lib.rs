@@ -5,6 +5,7 @@ pub mod admin;
 pub mod config;
 pub mod coordinator;
 pub mod ids;
+pub mod problem;
 pub mod queue;
 pub mod record;
 pub mod serve;
