@@ -95,7 +95,9 @@ pub struct Problem {
     pub kind: Kind,
     /// What was wrong with this request, for a human.
     pub detail: Cow<'static, str>,
-    headers: HeaderMap,
+    /// Spread already.
+    retry_after_seconds: Option<u32>,
+    allow: Option<HeaderValue>,
 }
 
 #[derive(Serialize)]
@@ -110,37 +112,30 @@ struct Body<'a> {
 
 impl Problem {
     pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
-        let mut headers = HeaderMap::new();
-        match kind.status() {
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert(RETRY_AFTER, retry_after(RETRY_AFTER_SECONDS));
-            }
-            StatusCode::UNAUTHORIZED => {
-                headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-            }
-            _ => {}
-        }
-        Self { kind, detail: detail.into(), headers }
+        let later = matches!(kind.status(), StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS);
+        let retry_after_seconds = later.then(|| spread(RETRY_AFTER_SECONDS, rand::random()));
+        Self { kind, detail: detail.into(), retry_after_seconds, allow: None }
     }
 
     /// In whole seconds, spread by ± 50 % so that the refused do not come back all at once.
     #[must_use]
-    pub fn retry_after(mut self, seconds: u32) -> Self {
-        self.headers.insert(RETRY_AFTER, retry_after(seconds));
-        self
+    pub fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after_seconds: Some(spread(seconds, rand::random())), ..self }
     }
 
     /// The methods that a route knows, `GET,HEAD`.
     #[must_use]
-    pub fn allow(mut self, methods: HeaderValue) -> Self {
-        self.headers.insert(ALLOW, methods);
-        self
+    pub fn allow(self, methods: HeaderValue) -> Self {
+        Self { allow: Some(methods), ..self }
     }
 
-    /// `Retry-After`, `Allow` and `WWW-Authenticate`, where the kind has them; for another dialect's
-    /// rendering of the same refusal.
-    pub fn headers(&self) -> &HeaderMap {
-        &self.headers
+    /// `Retry-After`, `Allow` and `WWW-Authenticate`, where the kind has them; also for another
+    /// dialect's rendering of the same refusal.
+    pub fn headers(&self) -> HeaderMap {
+        let challenge = (self.kind == Kind::Unauthorized).then(|| HeaderValue::from_static("Bearer"));
+        let named =
+            [(RETRY_AFTER, self.retry_after_seconds.map(HeaderValue::from)), (ALLOW, self.allow.clone()), (WWW_AUTHENTICATE, challenge)];
+        named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
     pub fn to_json(&self) -> Vec<u8> {
@@ -153,7 +148,7 @@ impl Problem {
     pub fn into_http<B: From<Vec<u8>>>(self) -> http::Response<B> {
         let mut response = http::Response::new(B::from(self.to_json()));
         *response.status_mut() = self.kind.status();
-        *response.headers_mut() = self.headers;
+        *response.headers_mut() = self.headers();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         response
     }
@@ -163,10 +158,6 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         self.into_http()
     }
-}
-
-fn retry_after(seconds: u32) -> HeaderValue {
-    HeaderValue::from(spread(seconds, rand::random()))
 }
 
 /// `random` in [0, 1).
