@@ -40,7 +40,7 @@ pub fn router(metrics: Arc<Metrics>, readiness: Readiness, access: Access, v1: R
 
 async fn scrape(State(metrics): State<Arc<Metrics>>, headers: HeaderMap) -> Response {
     let exposition = Exposition::preferred(headers.get_all(ACCEPT));
-    ([(CONTENT_TYPE, exposition.content_type())], metrics.encode(exposition)).into_response()
+    ([(CONTENT_TYPE, exposition.content_type())], metrics.scrape(exposition).await).into_response()
 }
 
 async fn ready(State(readiness): State<Readiness>) -> Response {

@@ -1,5 +1,8 @@
 //! The registry of every metric in the process.
 
+use std::fmt;
+
+use futures_util::future::BoxFuture;
 use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
@@ -10,12 +13,14 @@ use super::process::Process;
 const PREFIX: &str = "mqgate";
 
 /// Components register here while the program starts; shared and read-only from then on.
-#[derive(Debug)]
 pub struct Metrics {
     /// `process_…`, named as every other program names them, so without the prefix.
     process: Registry,
     mqgate: Registry,
+    before_scrape: Vec<Refresh>,
 }
+
+type Refresh = Box<dyn Fn() -> BoxFuture<'static, ()> + Send + Sync>;
 
 impl Metrics {
     /// With the process's own metrics and `mqgate_build_info` in place.
@@ -24,7 +29,7 @@ impl Metrics {
         process.register_collector(Box::new(Process));
         let mut mqgate = Registry::with_prefix(PREFIX);
         mqgate.register("build", "Which build this is", Info::new([("version", version)]));
-        Self { process, mqgate }
+        Self { process, mqgate, before_scrape: Vec::new() }
     }
 
     /// Where names get the prefix `mqgate_`: register `delivered`, not `mqgate_delivered_total`.
@@ -33,7 +38,20 @@ impl Metrics {
         &mut self.mqgate
     }
 
+    /// `refresh` is awaited before every scrape: for what need be known only when somebody looks.
+    pub fn before_scrape(&mut self, refresh: impl Fn() -> BoxFuture<'static, ()> + Send + Sync + 'static) {
+        self.before_scrape.push(Box::new(refresh));
+    }
+
     /// Everything, as of now.
+    pub async fn scrape(&self, exposition: Exposition) -> String {
+        for refresh in &self.before_scrape {
+            refresh().await;
+        }
+        self.encode(exposition)
+    }
+
+    /// Everything, as of the last refresh.
     pub fn encode(&self, exposition: Exposition) -> String {
         let mut text = String::new();
         let written = match exposition {
@@ -44,6 +62,12 @@ impl Metrics {
         };
         written.expect("writing to a string does not fail, and no collector makes up an error");
         text
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("mqgate", &self.mqgate).finish_non_exhaustive()
     }
 }
 
