@@ -9,4 +9,5 @@ pub mod problem;
 pub mod queue;
 pub mod record;
 pub mod serve;
+pub mod store;
 pub mod telemetry;
