@@ -9,7 +9,13 @@ use tokio::sync::watch;
 
 pub use self::done::DoneSet;
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
+use crate::record::TimestampMs;
 
+pub mod assign;
+pub mod birth;
+pub mod claim;
+pub mod control;
+pub mod cursor;
 pub mod done;
 
 /// How far a group has come in one partition: the pair that is only ever written together.
@@ -94,7 +100,8 @@ pub struct Commit {
     pub progress: Progress,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Control {
     pub paused: bool,
     /// The last 16 replay ids, oldest first.
@@ -105,6 +112,7 @@ pub struct Control {
 pub struct Replay {
     pub group: GroupName,
     pub id: String,
+    pub asked_at: TimestampMs,
     pub targets: Vec<ReplayTarget>,
 }
 
