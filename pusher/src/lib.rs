@@ -2,6 +2,8 @@
 //! records to the groups' receivers.
 
 pub mod admin;
+pub mod decode;
+pub mod delivery;
 mod pusher;
 
 pub use crate::pusher::{Pusher, StartError};
