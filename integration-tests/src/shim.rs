@@ -1,0 +1,58 @@
+//! A disk whose syncs are slow or fail: a library preloaded into the gateway.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// Compiled once; the path of the shared object.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("shim/slow_sync.c");
+        let object = crate::binary::cache().join("slow_sync.so");
+        let status = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&object).arg(source).args(["-ldl"]).status().unwrap();
+        assert!(status.success(), "the sync shim does not compile");
+        object
+    })
+}
+
+/// Tells the syncs of one gateway what to do.
+#[derive(Debug, Clone)]
+pub struct Syncs {
+    orders: PathBuf,
+    log: PathBuf,
+}
+
+impl Syncs {
+    pub fn new(dir: &Path) -> Self {
+        Self { orders: dir.join("sync-orders"), log: dir.join("sync-log") }
+    }
+
+    /// The environment of a gateway that obeys.
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        vec![
+            ("LD_PRELOAD".into(), text(library())),
+            ("MQGATE_SYNC_FILE".into(), text(&self.orders)),
+            ("MQGATE_SYNC_LOG".into(), text(&self.log)),
+        ]
+    }
+
+    pub fn delay(&self, delay: Duration) {
+        std::fs::write(&self.orders, delay.as_millis().to_string()).unwrap();
+    }
+
+    pub fn fail(&self) {
+        std::fs::write(&self.orders, "fail").unwrap();
+    }
+
+    pub fn obey_the_disk(&self) {
+        std::fs::write(&self.orders, "").unwrap();
+    }
+
+    /// How many syncs have returned so far.
+    pub fn count(&self) -> usize {
+        std::fs::read_to_string(&self.log).map_or(0, |log| log.lines().count())
+    }
+}

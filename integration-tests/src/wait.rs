@@ -1,0 +1,27 @@
+//! Waiting for something to become true, with a bound and a reason.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+/// Asks every 10 ms; panics with `what` after `within`.
+pub async fn until<F, T>(what: &str, within: Duration, mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Option<T>>,
+{
+    let start = Instant::now();
+    loop {
+        if let Some(answer) = ask().await {
+            return answer;
+        }
+        assert!(start.elapsed() < within, "{what}: not within {within:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// "Never earlier than asked, at most 10 % + 300 ms later."
+#[track_caller]
+pub fn assert_on_time(what: &str, took: Duration, asked: Duration) {
+    let latest = asked.mul_f64(1.1) + Duration::from_millis(300);
+    assert!(took + Duration::from_millis(2) >= asked, "{what}: after {took:?}, earlier than {asked:?}");
+    assert!(took <= latest, "{what}: after {took:?}, later than {latest:?}");
+}
