@@ -74,3 +74,26 @@ pub struct GivenUp {
     pub first_attempt: Instant,
     pub last_attempt: Instant,
 }
+
+impl Failure {
+    /// The reason of an event whose round took longer than the processing timeout.
+    pub const PROCESSING_TIMEOUT: &'static str = "processing_timeout";
+    /// The reason of an attempt whose processor panicked.
+    pub const PANIC: &'static str = "panic";
+
+    pub(crate) fn processing_timeout(last: Option<&Self>) -> Self {
+        let detail = match last {
+            Some(last) if last.reason != Self::PROCESSING_TIMEOUT => format!("the round took too long; before: {}", last.detail),
+            _ => "the round took too long".into(),
+        };
+        Self { reason: Self::PROCESSING_TIMEOUT, code: last.and_then(|last| last.code), detail }
+    }
+
+    pub(crate) fn panic() -> Self {
+        Self { reason: Self::PANIC, code: None, detail: "the processor panicked".into() }
+    }
+
+    pub(crate) fn unknown() -> Self {
+        Self { reason: "unknown", code: None, detail: String::new() }
+    }
+}

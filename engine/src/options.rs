@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+
 use crate::event::EventType;
 
 /// Everything that shapes a task. `Default` is what `contract.md` §3 says.
@@ -72,31 +75,75 @@ pub enum OnFailure {
     AnotherRound { sleep: Duration },
 }
 
-/// The event types that a task knows by name, each with an optional limit on attempts in flight.
+/// The event types that a task knows by name, each with an optional limit on attempts in flight,
+/// over all partitions of the task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct EventTypes(Vec<(String, Option<usize>)>);
+pub struct EventTypes {
+    listed: Vec<(String, Option<usize>)>,
+    by_name: HashMap<Vec<u8>, u16, FixedState>,
+}
 
 impl EventTypes {
-    /// At most `u16::MAX - 1` types; limits are at least 1.
+    /// At most `u16::MAX - 1` types, the rest count as other; limits are at least 1.
     pub fn new(types: Vec<(String, Option<usize>)>) -> Self {
-        Self(types)
+        let mut listed = types;
+        listed.truncate(usize::from(u16::MAX - 1));
+        let by_name = (0..).zip(&listed).map(|(number, (name, _))| (name.as_bytes().to_vec(), number)).collect();
+        Self { listed, by_name }
     }
 
     /// The number of a type's name; [`EventType::OTHER`] for one that is not listed.
     pub fn resolve(&self, name: &[u8]) -> EventType {
-        let at = self.0.iter().position(|(listed, _)| listed.as_bytes() == name);
-        at.and_then(|at| u16::try_from(at).ok()).map_or(EventType::OTHER, EventType)
+        self.by_name.get(name).map_or(EventType::OTHER, |number| EventType(*number))
     }
 
     pub fn name(&self, event_type: EventType) -> &str {
-        self.0.get(usize::from(event_type.0)).map_or("other", |(name, _)| name)
+        self.listed.get(usize::from(event_type.0)).map_or("other", |(name, _)| name)
     }
 
     pub fn limit(&self, event_type: EventType) -> Option<usize> {
-        self.0.get(usize::from(event_type.0)).and_then(|(_, limit)| *limit)
+        self.listed.get(usize::from(event_type.0)).and_then(|(_, limit)| *limit)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.listed.is_empty()
+    }
+
+    /// The names, in the order of their numbers.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.listed.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The limits that there are.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = usize> {
+        self.listed.iter().filter_map(|(_, limit)| limit.map(|limit| limit.max(1)))
+    }
+
+    /// By type: 0 if it has no limit, else which limit of [`EventTypes::limits`] it has, from 1.
+    pub(crate) fn lanes(&self) -> Vec<usize> {
+        let limited = self.listed.iter().map(|(_, limit)| usize::from(limit.is_some()));
+        limited
+            .scan(0, |count, limited| {
+                Some({
+                    *count += limited;
+                    *count * limited
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_with_a_limit_have_a_lane_of_their_own() {
+        let types = EventTypes::new(vec![("push".into(), None), ("fork".into(), Some(2)), ("star".into(), None), ("ping".into(), Some(0))]);
+        assert_eq!(types.lanes(), [0, 1, 0, 2]);
+        assert_eq!(types.limits().collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(types.resolve(b"star"), EventType(2));
+        assert_eq!(types.name(types.resolve(b"fork")), "fork");
+        assert_eq!(types.name(types.resolve(b"watch")), "other");
     }
 }

@@ -1,0 +1,120 @@
+//! One partition at work: the handle that its owner holds, and the loop behind it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use futures_util::task::AtomicWaker;
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub(crate) use self::run::PartitionLoop;
+use crate::ports::{Progress, SourceError};
+use crate::status::{Ended, Status};
+
+mod alarm;
+pub(crate) mod attempts;
+mod commits;
+mod intake;
+mod run;
+mod seldom;
+
+/// Questions that may wait for the loop at once.
+const MAX_WAITING_COMMANDS: usize = 4;
+
+/// Whether attempts may be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    Run,
+    /// No new attempt; open ones end by themselves. Processing clocks stand still.
+    Pause,
+    /// No new attempt, and open ones are stopped at once: cut, not failed.
+    Cut,
+}
+
+/// A running partition loop. Dropping it stops the loop and cuts its attempts.
+#[derive(Debug)]
+pub struct PartitionHandle {
+    control: Arc<Control>,
+    commands: mpsc::Sender<Command>,
+    life: watch::Receiver<Life>,
+}
+
+impl PartitionHandle {
+    /// Takes effect before the next attempt starts.
+    pub fn set_permission(&self, permission: Permission) {
+        self.control.permission.store(permission as u8, Ordering::Release);
+        self.control.waker.wake();
+    }
+
+    /// As of a moment ago.
+    pub async fn status(&self) -> Status {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(Command::Status(reply)).await;
+        match answer.await {
+            Ok(status) => status,
+            Err(_) => Status { progress: self.life.borrow().stored.clone(), ..Status::default() },
+        }
+    }
+
+    /// Takes no more; open attempts end within `grace` or are cut; then says how far it came. That
+    /// progress is not committed: the caller stores it together with giving up the ownership.
+    ///
+    /// Waits for a commit under way to answer, however long the sink takes. Dropping the future
+    /// cuts everything at once.
+    pub async fn release(self, grace: Duration) -> Progress {
+        let (reply, answer) = oneshot::channel();
+        let _ = self.commands.send(Command::Release { grace, reply }).await;
+        match answer.await {
+            Ok(progress) => progress,
+            // The loop is gone, which is a defect: what was stored last is certainly true.
+            Err(_) => self.life.borrow().stored.clone(),
+        }
+    }
+
+    /// Resolves when the loop stops by itself. Cancel safe. The handle may still be released.
+    pub async fn ended(&mut self) -> Ended {
+        match self.life.wait_for(|life| life.ended.is_some()).await.map(|life| life.ended.clone()) {
+            Ok(Some(ended)) => ended,
+            Ok(None) | Err(_) => Ended::Source(SourceError("the partition loop is gone; this is a defect of the engine".into())),
+        }
+    }
+}
+
+/// What the loop says of itself.
+#[derive(Clone, Debug, Default)]
+struct Life {
+    ended: Option<Ended>,
+    /// What the sink stored last, or where the loop began.
+    stored: Progress,
+}
+
+enum Command {
+    Status(oneshot::Sender<Status>),
+    Release { grace: Duration, reply: oneshot::Sender<Progress> },
+}
+
+/// The permission, which the loop looks at before every attempt.
+#[derive(Debug)]
+struct Control {
+    permission: AtomicU8,
+    waker: AtomicWaker,
+}
+
+impl Control {
+    fn new() -> Self {
+        Self { permission: AtomicU8::new(Permission::Run as u8), waker: AtomicWaker::new() }
+    }
+
+    fn register(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
+
+    fn permission(&self) -> Permission {
+        match self.permission.load(Ordering::Acquire) {
+            run if run == Permission::Run as u8 => Permission::Run,
+            pause if pause == Permission::Pause as u8 => Permission::Pause,
+            _ => Permission::Cut,
+        }
+    }
+}

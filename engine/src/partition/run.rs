@@ -1,0 +1,366 @@
+//! The loop of one partition: the only owner of its state.
+//!
+//! It is one hand-written future. Each pass obeys its owner, collects what ended, reads what there
+//! is room for, starts what may start and stores what moved, until a pass changes nothing.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use self::journal::Journal;
+use super::alarm::Alarm;
+use super::attempts::{Attempts, Finished, Start};
+use super::commits::Commits;
+use super::intake::{Intake, MAX_BATCH_BYTES, MIN_BATCH_BYTES, Taken};
+use super::{Command, Control, Life, MAX_WAITING_COMMANDS, PartitionHandle, Permission};
+use crate::core::Core;
+use crate::core::ready::Lane;
+use crate::core::verdict::{End, Verdict};
+use crate::event::Event;
+use crate::ports::{CommitError, CursorSink, Decoded, Decoder, Progress, Source, SourceError};
+use crate::slots::{Cover, Turns};
+use crate::status::{Blocked, Ended, Status};
+use crate::task::{Label, Shared};
+
+mod journal;
+
+/// After so many passes other tasks get their turn.
+const PASSES_PER_POLL: usize = 16;
+const RESULTS_PER_PASS: usize = 256;
+const ADMISSIONS_PER_PASS: usize = 1024;
+
+pub(crate) struct PartitionLoop<D: Decoder, S: Source, C, L, F> {
+    shared: Arc<Shared<D>>,
+    control: Arc<Control>,
+    commands: mpsc::Receiver<Command>,
+    life: watch::Sender<Life>,
+    phase: Phase,
+    /// As last obeyed.
+    permission: Permission,
+    core: Core<D::Payload>,
+    intake: Intake<D, S>,
+    cover: Cover,
+    turns: Turns,
+    attempts: Attempts<L, F>,
+    commits: Commits<C>,
+    alarm: Alarm,
+    journal: Journal,
+    blocked: Option<Blocked>,
+}
+
+enum Phase {
+    Working,
+    /// Until the open attempts have ended or time is up.
+    Releasing {
+        until: Instant,
+        reply: oneshot::Sender<Progress>,
+    },
+    /// The ownership is over; only questions are answered.
+    Over,
+}
+
+impl<D, S, C, L, F> PartitionLoop<D, S, C, L, F>
+where
+    D: Decoder,
+    S: Source<Record = D::Record>,
+    C: CursorSink,
+    L: Fn(Start<D::Payload>) -> F + Send + 'static,
+    F: Future<Output = Finished> + Send + 'static,
+{
+    pub(crate) fn spawn(shared: Arc<Shared<D>>, label: Label, core: Core<D::Payload>, source: S, sink: C, launch: L) -> PartitionHandle {
+        let control = Arc::new(Control::new());
+        let (sender, commands) = mpsc::channel(MAX_WAITING_COMMANDS);
+        let (life, watched) = watch::channel(Life { ended: None, stored: core.progress() });
+        let metrics = shared.metrics.for_partition(&label.topic, label.partition);
+        let mut this = Self {
+            control: Arc::clone(&control),
+            commands,
+            life,
+            phase: Phase::Working,
+            permission: Permission::Run,
+            intake: Intake::new(source),
+            cover: Cover::new(&shared.budget),
+            turns: Turns::new(&shared.slots),
+            attempts: Attempts::new(launch, shared.options.processing_timeout.is_some()),
+            commits: Commits::new(sink, &shared.options, Instant::now()),
+            alarm: Alarm::new(),
+            journal: Journal::new(shared.group.clone(), label, metrics),
+            blocked: None,
+            core,
+            shared,
+        };
+        tokio::spawn(poll_fn(move |cx| this.poll(cx)));
+        PartitionHandle { control, commands: sender, life: watched }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.control.register(cx.waker());
+        for _ in 0..PASSES_PER_POLL {
+            let now = Instant::now();
+            if self.obey(now, cx).is_break() {
+                return Poll::Ready(());
+            }
+            let mut moved = self.collect(cx);
+            moved |= self.read(now, cx);
+            moved |= self.start(now, cx);
+            moved |= self.store(now, cx);
+            if self.let_go(now) {
+                return Poll::Ready(());
+            }
+            if !moved {
+                self.journal.publish(&self.core, self.blocked(), self.commits.effective_interval(), now);
+                let wakeup = self.next_wakeup();
+                if !self.alarm.poll(wakeup, cx) {
+                    return Poll::Pending;
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Does what the owner wants. Breaks when there is no owner any more.
+    fn obey(&mut self, now: Instant, cx: &mut Context<'_>) -> std::ops::ControlFlow<()> {
+        while let Poll::Ready(command) = self.commands.poll_recv(cx) {
+            match command {
+                Some(Command::Status(reply)) => drop(reply.send(self.status())),
+                Some(Command::Release { grace, reply }) => self.release(grace, reply, now),
+                None => return std::ops::ControlFlow::Break(()),
+            }
+        }
+        let permission = self.control.permission();
+        if permission != self.permission {
+            self.permission = permission;
+            match permission {
+                Permission::Run if matches!(self.phase, Phase::Working) => self.core.resume(now),
+                Permission::Run | Permission::Pause => self.core.pause(now),
+                Permission::Cut => self.cut(now),
+            }
+        }
+        std::ops::ControlFlow::Continue(())
+    }
+
+    fn release(&mut self, grace: Duration, reply: oneshot::Sender<Progress>, now: Instant) {
+        self.intake.close();
+        self.core.pause(now);
+        let until = if matches!(self.phase, Phase::Over) { now } else { now + grace };
+        self.phase = Phase::Releasing { until, reply };
+    }
+
+    /// Takes in what ended. Slots and bytes are free again afterwards.
+    fn collect(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut collected = 0;
+        while collected < RESULTS_PER_PASS
+            && let Some(Finished { ticket, event_type, started, end }) = self.attempts.poll_finished(cx)
+        {
+            let now = Instant::now();
+            if let End::Attempt(_) = end {
+                self.shared.metrics.process(event_type).observe((now - started).as_secs_f64());
+            }
+            let verdict = self.core.complete(ticket, end, now);
+            if verdict == Verdict::Stale {
+                self.shared.metrics.stale.inc();
+            }
+            self.journal.verdict(ticket.offset, verdict, now);
+            collected += 1;
+        }
+        if collected > 0 {
+            self.cover.shrink_to(self.core.unfinished_bytes());
+        }
+        collected > 0
+    }
+
+    fn read(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        self.blocked = None;
+        if !matches!(self.phase, Phase::Working) {
+            return false;
+        }
+        // Read once, and only for a delay.
+        let wall_now = self.shared.options.delay.map(|_| self.shared.clock.now());
+        for read in 0..ADMISSIONS_PER_PASS {
+            match self.intake.take(&self.shared.decoder, &self.shared.options.event_types) {
+                Taken::Record(Decoded::Event(event)) => {
+                    if let Some(blocked) = self.no_room(&event, cx) {
+                        self.intake.hold_back(event);
+                        self.blocked = Some(blocked);
+                        return read > 0;
+                    }
+                    self.core.admit(event, now, wall_now);
+                }
+                Taken::Record(Decoded::Skip { offset, reason }) => {
+                    self.journal.skipped(reason);
+                    self.core.advance(offset.next());
+                }
+                Taken::BatchEnd(next_offset) => self.core.advance(next_offset),
+                Taken::Nothing if self.fetch(cx) => {}
+                Taken::Nothing => return read > 0,
+                Taken::DecoderPanicked => {
+                    let text = format!("decoding a record at or after offset {} panicked", self.core.position());
+                    self.source_ended(SourceError(text));
+                    return true;
+                }
+            }
+        }
+        true
+    }
+
+    fn no_room(&mut self, event: &Event<D::Payload>, cx: &mut Context<'_>) -> Option<Blocked> {
+        let blocked = self.core.full(event.size_bytes);
+        if blocked.is_some() {
+            self.cover.leave();
+            return blocked;
+        }
+        let covered = self.cover.poll_up_to(self.core.unfinished_bytes().saturating_add(event.size_bytes), cx);
+        if !covered && self.core.unfinished() > 0 {
+            return Some(Blocked::Budget);
+        }
+        self.cover.leave();
+        None
+    }
+
+    /// Asks for the next batch. A paused partition reads nothing.
+    fn fetch(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.permission != Permission::Run {
+            return false;
+        }
+        self.blocked = self.core.full(1);
+        if self.blocked.is_some() {
+            return false;
+        }
+        let free = self.shared.options.max_in_flight_bytes.saturating_sub(self.core.unfinished_bytes());
+        let max_bytes = free.min(self.shared.budget.available_bytes()).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES);
+        self.intake.poll_fetch(max_bytes, cx).unwrap_or_else(|error| {
+            self.source_ended(error);
+            false
+        })
+    }
+
+    fn source_ended(&mut self, error: SourceError) {
+        self.journal.source_ended(&error, self.core.position());
+        self.intake.close();
+        self.life.send_modify(|life| {
+            life.ended.get_or_insert(Ended::Source(error));
+        });
+    }
+
+    fn start(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        let mut overdue = Vec::new();
+        let ended = self.core.tick(now, &mut overdue);
+        overdue.iter().for_each(|ticket| self.attempts.stop(*ticket));
+        let mut moved = ended + overdue.len() > 0;
+        while self.may_start()
+            && let Some(lane) = self.next_lane(cx)
+        {
+            let Some(permits) = self.turns.poll_start(lane, cx) else { return moved };
+            let Some(job) = self.core.take(lane, now) else { break };
+            if let Some(waited) = job.waited {
+                self.shared.metrics.enqueue_wait.observe(waited.as_secs_f64());
+            }
+            self.attempts.start(job, permits, now);
+            moved = true;
+        }
+        // Nothing to start, or not allowed to: slots that were asked for go to somebody else.
+        self.turns.leave_workers();
+        moved
+    }
+
+    /// The lane whose first event has waited longest, among those that their limits let start.
+    fn next_lane(&mut self, cx: &mut Context<'_>) -> Option<Lane> {
+        let Self { core, turns, .. } = self;
+        let startable = core.lanes().filter_map(|lane| match core.turn(lane) {
+            Some(turn) => turns.poll_lane(lane, cx).then_some((turn, lane)),
+            None => {
+                turns.leave_lane(lane);
+                None
+            }
+        });
+        startable.min().map(|(_, lane)| lane)
+    }
+
+    fn may_start(&mut self) -> bool {
+        let may = matches!(self.phase, Phase::Working) && self.control.permission() == Permission::Run && !self.commits.full(&self.core);
+        if !may {
+            self.core.lanes().for_each(|lane| self.turns.leave_lane(lane));
+        }
+        may && !self.core.nothing_ready()
+    }
+
+    fn store(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        let answer = self.commits.poll_answer(now, cx);
+        let answered = answer.is_some();
+        if let Some((progress, result)) = answer {
+            self.shared.metrics.written(&result);
+            self.journal.committed(&result, progress.cursor, now);
+            match result {
+                Ok(()) => self.life.send_modify(|life| life.stored = progress),
+                Err(CommitError::Again(_)) => {}
+                Err(CommitError::Over(reason)) => self.ownership_over(reason, now),
+            }
+        }
+        answered | (matches!(self.phase, Phase::Working) && self.commits.send_due(&self.core, now))
+    }
+
+    fn ownership_over(&mut self, reason: String, now: Instant) {
+        self.intake.close();
+        self.cut(now);
+        if let Phase::Working = self.phase {
+            self.phase = Phase::Over;
+        }
+        self.life.send_modify(|life| life.ended = Some(Ended::OwnershipOver(reason)));
+    }
+
+    fn cut(&mut self, now: Instant) {
+        self.attempts.cut();
+        self.core.pause(now);
+        self.core.cut_all(now);
+    }
+
+    /// Ends a release that has nothing left to wait for.
+    fn let_go(&mut self, now: Instant) -> bool {
+        let Phase::Releasing { until, .. } = self.phase else { return false };
+        if now >= until && !self.attempts.is_empty() {
+            self.cut(now);
+        }
+        if !self.attempts.is_empty() || !self.commits.is_idle() {
+            return false;
+        }
+        if let Phase::Releasing { reply, .. } = std::mem::replace(&mut self.phase, Phase::Over) {
+            let _ = reply.send(self.core.progress());
+        }
+        true
+    }
+
+    fn next_wakeup(&self) -> Option<Instant> {
+        let (release, commit) = match self.phase {
+            Phase::Working => (None, self.commits.due(&self.core)),
+            Phase::Releasing { until, .. } => ((!self.attempts.is_empty()).then_some(until), None),
+            Phase::Over => (None, None),
+        };
+        [release, commit, self.core.next_wakeup()].into_iter().flatten().min()
+    }
+
+    fn blocked(&self) -> Option<Blocked> {
+        if self.commits.full(&self.core) { Some(Blocked::UnstoredCompletions) } else { self.blocked }
+    }
+
+    fn status(&self) -> Status {
+        Status {
+            progress: self.core.progress(),
+            position: self.core.position(),
+            in_flight: self.core.in_flight(),
+            unfinished: self.core.unfinished(),
+            unfinished_bytes: self.core.unfinished_bytes(),
+            keys: self.core.keys(),
+            pending_retries: self.core.pending_retries(),
+            done_above_cursor: self.core.done_above_cursor(),
+            unstored_completions: self.commits.unstored(&self.core),
+            commit_error: self.commits.error().cloned(),
+            oldest: self.core.oldest(),
+            blocked: self.blocked(),
+        }
+    }
+}

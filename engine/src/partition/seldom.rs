@@ -1,0 +1,46 @@
+//! Log lines about a stream of events, without a stream of log lines.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const WINDOW: Duration = Duration::from_secs(10);
+const LINES_PER_WINDOW: u32 = 5;
+
+/// Lets a few lines through in each window, and counts the rest.
+#[derive(Debug, Default)]
+pub(super) struct Seldom {
+    window: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Seldom {
+    /// How many lines were left out before this one, if this one may be written.
+    pub(super) fn line(&mut self, now: Instant) -> Option<u64> {
+        if self.window.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
+            self.window = Some(now);
+            self.lines = 0;
+        }
+        if self.lines == LINES_PER_WINDOW {
+            self.left_out += 1;
+            return None;
+        }
+        self.lines += 1;
+        Some(std::mem::take(&mut self.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted_and_told_later() {
+        let (mut seldom, start) = (Seldom::default(), Instant::now());
+        let told: Vec<_> = (0..8).map(|_| seldom.line(start)).collect();
+        assert_eq!(told, [Some(0), Some(0), Some(0), Some(0), Some(0), None, None, None]);
+        assert_eq!(seldom.line(start + WINDOW), Some(3));
+        assert_eq!(seldom.line(start + WINDOW), Some(0));
+    }
+}
