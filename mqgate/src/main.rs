@@ -1,1 +1,26 @@
-fn main() {}
+//! The one binary: its command line, and the composition of the parts behind `standalone`.
+
+use std::process::ExitCode;
+
+mod admin;
+mod cli;
+mod completions;
+mod failure;
+mod groups;
+mod http;
+mod later;
+mod listen;
+mod output;
+mod send;
+mod topics;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let command = cli::parse();
+    match cli::run(command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

@@ -1,0 +1,75 @@
+//! What goes to stdout: tables that line up, and JSON for scripts.
+
+use std::io::{self, Write};
+
+use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, Table, presets};
+
+/// Writes one line, as it is, to stdout. Colours vanish where stdout is no terminal.
+pub(crate) fn line(text: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(anstream::stdout(), "{text}")
+}
+
+/// A column's title, and on which side its cells stand.
+pub(crate) enum Column {
+    Text(&'static str),
+    Number(&'static str),
+}
+
+impl Column {
+    fn title(&self) -> &'static str {
+        match self {
+            Self::Text(title) | Self::Number(title) => title,
+        }
+    }
+}
+
+pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> io::Result<()> {
+    line(rendered(columns, rows).trim_fmt())
+}
+
+fn rendered(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(columns.iter().map(|column| Cell::new(column.title()).add_attribute(Attribute::Bold)));
+    table.add_rows(rows);
+    for (index, column) in columns.iter().enumerate() {
+        let column_style = table.column_mut(index).expect("the header made every column");
+        column_style.set_padding((0, 2));
+        column_style.set_constraint(ColumnConstraint::ContentWidth);
+        if let Column::Number(_) = column {
+            column_style.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// 1234567 as `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        let of = [0, 7, 999, 1000, 123_456, 1_234_567];
+        assert_eq!(of.map(grouped).join(" "), "0 7 999 1,000 123,456 1,234,567");
+    }
+
+    #[test]
+    fn tables_line_up() {
+        let columns = [Column::Text("TOPIC"), Column::Number("END")];
+        let table = rendered(&columns, [vec!["a".into(), "7".into()], vec!["orders".into(), "1,234".into()]]);
+        assert_eq!(table.trim_fmt(), "TOPIC     END\na           7\norders  1,234");
+    }
+}
