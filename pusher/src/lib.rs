@@ -2,6 +2,7 @@
 //! records to the groups' receivers.
 
 pub mod admin;
+mod dead_letter;
 pub mod decode;
 pub mod delivery;
 mod pusher;
