@@ -160,9 +160,7 @@ impl Processor<Delivered> for Delivery {
     }
 
     async fn bypass(&self, event: &Event<Delivered>, given_up: &GivenUp) -> Result<(), String> {
-        self.dead_letters.bury(event, given_up).await?;
-        self.metrics.bypassed(event.payload.origin.topic.as_str(), given_up.failure.reason);
-        Ok(())
+        self.dead_letters.bury(event, given_up).await
     }
 }
 

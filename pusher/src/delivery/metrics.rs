@@ -18,7 +18,6 @@ pub struct DeliveryMetrics {
     attempt_seconds: Family<GroupLabel, Histogram, fn() -> Histogram>,
     free_retries: Family<GroupLabel, Counter>,
     pushed_raw: Family<GroupLabel, Counter>,
-    bypassed: Family<BypassLabels, Counter>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -32,13 +31,6 @@ struct AttemptLabels {
     outcome: &'static str,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct BypassLabels {
-    group: String,
-    topic: String,
-    reason: &'static str,
-}
-
 impl DeliveryMetrics {
     /// Call once for each registry; its prefix is the caller's.
     pub fn register(registry: &mut Registry) -> Self {
@@ -48,7 +40,6 @@ impl DeliveryMetrics {
             attempt_seconds: Family::new_with_constructor(attempt_seconds),
             free_retries: Family::default(),
             pushed_raw: Family::default(),
-            bypassed: Family::default(),
         };
         registry.register("attempts", "Delivery attempts, by what came of them", metrics.attempts.clone());
         registry.register("attempt_duration_seconds", "From the start of an attempt to its end", metrics.attempt_seconds.clone());
@@ -62,7 +53,6 @@ impl DeliveryMetrics {
             "Records that serializer json could not read and pushed as they are",
             metrics.pushed_raw.clone(),
         );
-        registry.register("bypassed", "Records given up after their round, by why", metrics.bypassed.clone());
         metrics
     }
 
@@ -76,10 +66,9 @@ impl DeliveryMetrics {
         GroupMetrics {
             group: label.group.clone(),
             attempts: self.attempts.clone(),
-            delivered: self.attempts.get_or_create_owned(&AttemptLabels { group: label.group.clone(), outcome: "delivered" }),
+            delivered: self.attempts.get_or_create_owned(&AttemptLabels { group: label.group.clone(), outcome: "done" }),
             attempt_seconds: self.attempt_seconds.get_or_create_owned(&label),
             free_retries: self.free_retries.get_or_create_owned(&label),
-            bypassed: self.bypassed.clone(),
         }
     }
 }
@@ -92,7 +81,6 @@ pub(crate) struct GroupMetrics {
     pub(crate) delivered: Counter,
     pub(crate) attempt_seconds: Histogram,
     pub(crate) free_retries: Counter,
-    bypassed: Family<BypassLabels, Counter>,
 }
 
 impl GroupMetrics {
@@ -103,10 +91,6 @@ impl GroupMetrics {
     /// The attempt was stopped from outside.
     pub(crate) fn cut(&self) {
         self.ended("cut");
-    }
-
-    pub(crate) fn bypassed(&self, topic: &str, reason: &'static str) {
-        self.bypassed.get_or_create(&BypassLabels { group: self.group.clone(), topic: topic.to_owned(), reason }).inc();
     }
 
     fn ended(&self, outcome: &'static str) {
