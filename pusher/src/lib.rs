@@ -2,9 +2,21 @@
 //! records to the groups' receivers.
 
 pub mod admin;
+mod backoff;
+mod births;
+mod committer;
 mod dead_letter;
 pub mod decode;
 pub mod delivery;
+mod directory;
+mod fleet;
+mod group;
+mod keeper;
+mod member;
+mod metrics;
 mod pusher;
+mod readout;
+mod source;
+mod stop;
 
 pub use crate::pusher::{Pusher, StartError};

@@ -3,21 +3,56 @@
 use std::sync::Arc;
 
 use common::config::{GroupConfig, PusherConfig};
-use common::coordinator::Coordinator;
+use common::coordinator::{Coordinator, CoordinatorError, Member};
+use common::ids::GroupName;
 use common::queue::Queue;
+use engine::ports::SystemClock;
+use engine::task::{Budget, Permission, Task};
+use futures_util::future::BoxFuture;
 use prometheus_client::registry::Registry;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::admin::{self, Admin};
+use crate::backoff::Backoff;
+use crate::births::{self, BackendError};
+use crate::committer::Committer;
+use crate::decode::RecordDecoder;
+use crate::delivery::{Delivery, DeliveryMetrics, Tls};
+use crate::directory::Directory;
+use crate::fleet::Fleet;
+use crate::group::{self, Backends, Group, Permitted};
+use crate::member;
+use crate::metrics::Metrics;
+use crate::readout::Readout;
 
 /// Options, then [`prepare`](Self::prepare), then [`run`](Self::run).
-pub struct Pusher {}
+pub struct Pusher {
+    groups: Arc<[Arc<Group>]>,
+    backends: Arc<Backends>,
+    committer: JoinHandle<()>,
+    me: Member,
+    stage: watch::Sender<Stage>,
+    directory: watch::Sender<Directory>,
+    readout: Readout,
+}
+
+/// How far the start has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Starting,
+    Joined,
+}
 
 /// Why a pusher cannot serve, for good.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("group {group}: {reason}")]
-    Group { group: common::ids::GroupName, reason: String },
+    Group { group: GroupName, reason: String },
     #[error(transparent)]
-    Coordinator(#[from] common::coordinator::CoordinatorError),
+    Coordinator(#[from] CoordinatorError),
 }
 
 impl Pusher {
@@ -30,38 +65,120 @@ impl Pusher {
         coordinator: Arc<dyn Coordinator>,
         registry: &mut Registry,
     ) -> Result<Self, StartError> {
-        let _ = (config, groups, queue, coordinator, registry);
-        Ok(Self {})
+        let engine_metrics = engine::metrics::Metrics::register(registry);
+        let metrics = Metrics::register(registry, engine_metrics.clone());
+        let me = member::this_process(config, groups);
+        let groups = build(config, groups, &queue, &*coordinator, &engine_metrics, &DeliveryMetrics::register(registry))?;
+        let (committer, committing) = Committer::spawn(coordinator.clone());
+        let backends = Arc::new(Backends { queue, coordinator, committer, metrics, grace: config.drain_timeout });
+        let (directory, _) = watch::channel(Directory::default());
+        let readout = Readout::new(directory.subscribe(), backends.queue.clone());
+        registry.register_collector(Box::new(readout.clone()));
+        let (stage, _) = watch::channel(Stage::Starting);
+        Ok(Self { groups, backends, committer: committing, me, stage, directory, readout })
     }
 
     /// Writes down where each group starts in each of its topics, then joins the fleet. Tries
     /// again while queue or coordinator do not answer, until `drain`. `standalone` awaits it
     /// before it accepts its first POST, so that a topic's first message finds its groups born.
     pub async fn prepare(&mut self, drain: &CancellationToken) -> Result<(), StartError> {
-        let _ = (&*self, drain);
+        let mut backoff = Backoff::new(births::MAX_PAUSE);
+        while *self.stage.borrow() == Stage::Starting {
+            let error = tokio::select! {
+                () = drain.cancelled() => return Ok(()),
+                tried = self.try_prepare() => match tried {
+                    Ok(()) => {
+                        self.stage.send_replace(Stage::Joined);
+                        info!(instance = self.me.instance, groups = self.groups.len(), "joined the fleet");
+                        return Ok(());
+                    }
+                    Err(BackendError::Coordinator(error @ CoordinatorError::InstanceTaken(_))) => return Err(error.into()),
+                    Err(error) => error,
+                },
+            };
+            let pause = backoff.step();
+            warn!(%error, retry_in = ?pause, "cannot begin yet: where the groups start could not be read or written; it is tried again");
+            tokio::select! {
+                () = drain.cancelled() => return Ok(()),
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
         Ok(())
+    }
+
+    async fn try_prepare(&self) -> Result<(), BackendError> {
+        let Backends { queue, coordinator, .. } = &*self.backends;
+        for group in self.groups.iter() {
+            births::write_all(&group.config, &**queue, &**coordinator).await?;
+        }
+        Ok(coordinator.join(self.me.clone()).await?)
     }
 
     /// The routes below `/v1`, to be nested there by the admin port.
     pub fn admin_routes(&self) -> axum::Router {
-        axum::Router::new()
+        admin::routes(Admin {
+            groups: self.groups.clone(),
+            backends: self.backends.clone(),
+            readout: self.readout.clone(),
+            instance: self.me.instance.as_str().into(),
+        })
     }
 
     /// What is missing before this pusher serves, for `/readyz`; callable after `run` took `self`.
     pub fn readiness(&self) -> impl Fn() -> Vec<String> + Clone + Send + Sync + 'static {
-        Vec::new
+        let (stage, backends) = (self.stage.subscribe(), self.backends.clone());
+        move || {
+            let starting = *stage.borrow() == Stage::Starting;
+            let missing = starting.then(|| "the pusher has not joined the fleet yet".to_owned());
+            missing.into_iter().chain(backends.queue.missing()).chain(backends.coordinator.missing()).collect()
+        }
     }
 
     /// Brings everything that is read at a scrape up to date, at most 1 s; to be awaited before
     /// the registry is encoded.
-    pub fn refresh(&self) -> impl Fn() -> futures_util::future::BoxFuture<'static, ()> + Clone + Send + Sync + 'static {
-        || Box::pin(std::future::ready(()))
+    pub fn refresh(&self) -> impl Fn() -> BoxFuture<'static, ()> + Clone + Send + Sync + 'static {
+        let readout = self.readout.clone();
+        move || {
+            let readout = readout.clone();
+            Box::pin(async move { readout.refresh().await })
+        }
     }
 
     /// Serves until `drain`: then starts no attempt, lets open ones end until `drain_timeout`, cuts
     /// the rest, stores every last cursor, leaves the fleet, and returns. Prepares if that was not done.
-    pub async fn run(self, drain: CancellationToken) -> Result<(), StartError> {
-        drain.cancelled().await;
+    pub async fn run(mut self, drain: CancellationToken) -> Result<(), StartError> {
+        self.prepare(&drain).await?;
+        let joined = *self.stage.borrow() == Stage::Joined;
+        if joined {
+            Fleet::new(self.groups, self.backends.clone(), self.me, self.directory).run(&drain).await;
+            if let Err(error) = self.backends.coordinator.leave().await {
+                warn!(%error, "leaving the fleet failed; what was owned stays so until the session ends");
+            }
+        }
+        self.committer.abort();
         Ok(())
     }
+}
+
+fn build(
+    config: &PusherConfig,
+    groups: &[GroupConfig],
+    queue: &Arc<dyn Queue>,
+    coordinator: &dyn Coordinator,
+    engine_metrics: &engine::metrics::Metrics,
+    delivery_metrics: &DeliveryMetrics,
+) -> Result<Arc<[Arc<Group>]>, StartError> {
+    let budget = Budget { max_bytes: config.max_buffered_bytes / groups.len().max(1) };
+    let tls = Tls::system();
+    let group = |config: &GroupConfig| {
+        let name = config.group.as_str();
+        let refused = |error: crate::delivery::TlsError| StartError::Group { group: config.group.clone(), reason: error.to_string() };
+        let delivery = Delivery::new(config, queue.clone(), coordinator.lease(), delivery_metrics, &tls).map_err(refused)?;
+        let (permission, permitted) = watch::channel(Permission::Cut);
+        let processor = Permitted { inner: delivery, permission: permitted, lease: coordinator.lease() };
+        let decoder = RecordDecoder::new(config.serializer, delivery_metrics.pushed_raw(name));
+        let task = Task::new(name, group::options(config), decoder, processor, budget, engine_metrics, Arc::new(SystemClock));
+        Ok(Arc::new(Group { config: config.clone(), task, permission }))
+    };
+    groups.iter().map(group).collect()
 }

@@ -1,0 +1,154 @@
+//! `GET groups` and `GET groups/{group}`.
+
+use std::collections::{BTreeSet, HashMap};
+
+use axum::Json;
+use axum::extract::State;
+use common::admin::Path;
+use common::config::GroupConfig;
+use common::coordinator::{Member, Standing};
+use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
+use common::problem::{Kind, Problem};
+use engine::task::{Blocked, Status};
+use tokio::time::Instant;
+
+use super::policy::{policy, url};
+use super::view::{GroupDetail, GroupList, GroupState, GroupSummary, LastError, Live, OldestUnfinished, PartitionView};
+use super::{Admin, coordinator_refused, queue_refused};
+use crate::keeper::Phase;
+use crate::readout::{Served, lag};
+
+pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, Problem> {
+    let mut groups = Vec::new();
+    for config in admin.configs() {
+        let partitions = partitions(&admin, config).await?;
+        groups.push(GroupSummary {
+            group: config.group.to_string(),
+            url: url(&config.url),
+            topics: config.topics.clone(),
+            state: state(&admin, &config.group).await?,
+            partitions: partitions.len(),
+            owned: partitions.iter().filter(|partition| partition.live.is_some()).count(),
+            lag: partitions.iter().filter_map(|partition| partition.lag).sum(),
+        });
+    }
+    Ok(Json(GroupList { groups }))
+}
+
+pub(super) async fn detail(State(admin): State<Admin>, Path(name): Path<String>) -> Result<Json<GroupDetail>, Problem> {
+    let unknown = || Problem::new(Kind::UnknownGroup, format!("group {name:?} is not configured here"));
+    let config = admin.configs().find(|config| config.group.as_str() == name).ok_or_else(unknown)?;
+    let state = state(&admin, &config.group).await?;
+    Ok(Json(GroupDetail { group: name, state, policy: policy(config), partitions: partitions(&admin, config).await? }))
+}
+
+async fn state(admin: &Admin, group: &GroupName) -> Result<GroupState, Problem> {
+    let control = admin.backends.coordinator.control(group).await.map_err(|error| coordinator_refused(&error))?;
+    Ok(if control.paused { GroupState::Paused } else { GroupState::Running })
+}
+
+/// Of every topic that exists, in the configured order.
+async fn partitions(admin: &Admin, config: &GroupConfig) -> Result<Vec<PartitionView>, Problem> {
+    let coordinator = &admin.backends.coordinator;
+    let mut all = Vec::new();
+    for topic in &config.topics {
+        let info = admin.backends.queue.topic(topic).await.map_err(|error| queue_refused(&error))?;
+        let numbers = 0..info.map_or(0, |info| info.partitions);
+        all.extend(numbers.map(|number| GroupPartition {
+            group: config.group.clone(),
+            topic: topic.clone(),
+            partition: Partition(number),
+        }));
+    }
+    let standing = coordinator.standing(&all).await.map_err(|error| coordinator_refused(&error))?;
+    let members = coordinator.members().await.map_err(|error| coordinator_refused(&error))?;
+    let mut here = Here::read(admin, &all, config).await;
+    Ok(all.into_iter().zip(standing).map(|(at, standing)| here.view(&at, standing, &members, &admin.instance)).collect())
+}
+
+/// What this process knows itself about one group.
+struct Here {
+    served: HashMap<GroupPartition, Served>,
+    phases: HashMap<GroupPartition, Phase>,
+    ends: HashMap<(Topic, Partition), Offset>,
+}
+
+impl Here {
+    async fn read(admin: &Admin, all: &[GroupPartition], config: &GroupConfig) -> Self {
+        let ours = |at: &GroupPartition| at.group == config.group;
+        let served = admin.readout.served(ours).await;
+        let served: HashMap<_, _> = served.into_iter().map(|served| (served.at.clone(), served)).collect();
+        let others: BTreeSet<_> = all.iter().filter(|at| !served.contains_key(at)).map(|at| (at.topic.clone(), at.partition)).collect();
+        let directory = admin.readout.directory();
+        let phases = directory.iter().filter(|entry| ours(&entry.at)).map(|entry| (entry.at.clone(), entry.phase())).collect();
+        Self { served, phases, ends: admin.readout.ends(others).await }
+    }
+
+    fn view(&mut self, at: &GroupPartition, standing: Standing, members: &[Member], instance: &str) -> PartitionView {
+        let served = self.served.remove(at);
+        let phase = self.phases.remove(at);
+        let end = match &served {
+            Some(served) => served.end,
+            None => self.ends.get(&(at.topic.clone(), at.partition)).copied(),
+        };
+        let live_cursor = served.as_ref().map(|served| Offset(served.status.progress.cursor.0));
+        let cursor = live_cursor.or(standing.progress.map(|progress| progress.cursor));
+        let elsewhere = standing.owner.as_deref().filter(|owner| *owner != instance);
+        let owner_admin =
+            elsewhere.and_then(|owner| members.iter().find(|member| member.instance == owner)).map(|member| member.admin.clone());
+        let epoch = match phase {
+            Some(Phase::Serving(epoch)) => epoch.0,
+            _ => 0,
+        };
+        PartitionView {
+            topic: at.topic.clone(),
+            partition: at.partition.0,
+            owner_admin,
+            owner: standing.owner,
+            cursor: cursor.map(|cursor| cursor.0),
+            end: end.map(|end| end.0),
+            lag: cursor.zip(end).map(|(cursor, end)| lag(cursor, end)),
+            trouble: phase.and_then(trouble),
+            live: served.map(|served| live(epoch, &served.status)),
+        }
+    }
+}
+
+fn trouble(phase: Phase) -> Option<String> {
+    match phase {
+        Phase::Claiming { trouble } => trouble,
+        Phase::Serving(_) | Phase::Ending => None,
+    }
+}
+
+fn live(epoch: u64, status: &Status) -> Live {
+    let oldest = status.oldest.as_ref().map(|oldest| OldestUnfinished {
+        offset: oldest.offset.0,
+        age_seconds: Instant::now().saturating_duration_since(oldest.since).as_secs_f64(),
+        attempts: oldest.attempts,
+        last_error: oldest.last_failure.as_ref().map(|failure| LastError {
+            reason: failure.reason.to_owned(),
+            status: failure.code,
+            detail: failure.detail.clone(),
+        }),
+    });
+    Live {
+        epoch,
+        in_flight: status.in_flight,
+        unfinished: status.unfinished,
+        unfinished_bytes: status.unfinished_bytes,
+        pending_retries: status.pending_retries,
+        done_set: status.done_above_cursor,
+        blocked: status.blocked.map(|blocked| reason(blocked).to_owned()),
+        oldest_unfinished: oldest,
+    }
+}
+
+fn reason(blocked: Blocked) -> &'static str {
+    match blocked {
+        Blocked::MaxInFlightRecords => "max_in_flight_records",
+        Blocked::MaxInFlightBytes => "max_in_flight_bytes",
+        Blocked::Budget => "max_buffered_bytes",
+        Blocked::UnstoredCompletions => "unstored_completions",
+    }
+}

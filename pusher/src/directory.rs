@@ -1,0 +1,45 @@
+//! Who keeps what, for those who ask: the admin API and the scrape.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::ids::GroupPartition;
+use engine::task::Status;
+use tokio::sync::oneshot;
+
+use crate::keeper::{Command, KeeperHandle, Phase};
+
+/// Replaced by the fleet after every change.
+pub(crate) type Directory = Arc<[Entry]>;
+
+#[derive(Clone)]
+pub(crate) struct Entry {
+    pub(crate) at: GroupPartition,
+    pub(crate) keeper: KeeperHandle,
+}
+
+/// A loop that does not answer in this time is left out.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+
+impl Entry {
+    pub(crate) fn phase(&self) -> Phase {
+        self.keeper.phase.borrow().clone()
+    }
+
+    pub(crate) fn serving(&self) -> bool {
+        matches!(*self.keeper.phase.borrow(), Phase::Serving(_))
+    }
+
+    /// `None` unless it is being served right now.
+    pub(crate) async fn status(&self) -> Option<Status> {
+        if !self.serving() {
+            return None;
+        }
+        let (answer, answered) = oneshot::channel();
+        let asked = async {
+            self.keeper.commands.send(Command::Status(answer)).await.ok()?;
+            answered.await.ok()
+        };
+        tokio::time::timeout(STATUS_TIMEOUT, asked).await.ok().flatten()
+    }
+}

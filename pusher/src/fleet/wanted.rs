@@ -1,0 +1,69 @@
+//! What is read afresh, and what follows from it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use common::coordinator::Member;
+use common::ids::{Epoch, GroupName, GroupPartition, Partition, Topic, TopicId};
+use common::queue::TopicInfo;
+
+use crate::births::BackendError;
+use crate::group::{Backends, Group};
+
+/// Everything a decision rests on, as of one moment.
+pub(super) struct View {
+    topics: HashMap<Topic, TopicInfo>,
+    members: Vec<Member>,
+    pub(super) paused: HashMap<GroupName, bool>,
+    /// Owned partitions whose cursor was moved by somebody else, and under which epoch.
+    pub(super) moved: Vec<(GroupPartition, Epoch)>,
+}
+
+/// A partition that this process should keep.
+pub(super) struct Wanted {
+    pub(super) group: Arc<Group>,
+    pub(super) topic_id: Option<TopicId>,
+}
+
+impl View {
+    pub(super) async fn read(
+        groups: &[Arc<Group>],
+        backends: &Backends,
+        serving: Vec<(GroupPartition, Epoch)>,
+    ) -> Result<Self, BackendError> {
+        let Backends { queue, coordinator, .. } = backends;
+        let mut paused = HashMap::with_capacity(groups.len());
+        for group in groups {
+            let name = &group.config.group;
+            paused.insert(name.clone(), coordinator.control(name).await?.paused);
+        }
+        let moved = coordinator.moved(&serving).await?;
+        let epochs: HashMap<_, _> = serving.into_iter().collect();
+        let moved = moved.into_iter().filter_map(|at| epochs.get(&at).map(|epoch| (at.clone(), *epoch))).collect();
+        let members = coordinator.members().await?;
+        let topics = queue.topics().await?.into_iter().map(|info| (info.topic.clone(), info)).collect();
+        Ok(Self { topics, members, paused, moved })
+    }
+
+    pub(super) fn wanted(&self, groups: &[Arc<Group>], me: &Member) -> HashMap<GroupPartition, Wanted> {
+        let mut wanted = HashMap::new();
+        for group in groups {
+            let name = &group.config.group;
+            for info in group.config.topics.iter().filter_map(|topic| self.topics.get(topic)) {
+                let owners = assign(&self.members, name, &info.topic, info.partitions);
+                for (partition, _) in
+                    owners.iter().enumerate().filter(|(_, owner)| owner.is_some_and(|owner| owner.instance == me.instance))
+                {
+                    let partition = Partition(u32::try_from(partition).expect("a topic has fewer than 2^32 partitions"));
+                    let at = GroupPartition { group: name.clone(), topic: info.topic.clone(), partition };
+                    wanted.insert(at, Wanted { group: group.clone(), topic_id: info.id });
+                }
+            }
+        }
+        wanted
+    }
+}
+
+fn assign<'a>(members: &'a [Member], _group: &GroupName, _topic: &Topic, partitions: u32) -> Vec<Option<&'a Member>> {
+    (0..partitions).map(|_| members.first()).collect()
+}

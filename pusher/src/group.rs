@@ -1,0 +1,89 @@
+//! One configured group: its pipeline and whether it may work.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::config::{GroupConfig, Order};
+use common::coordinator::{Coordinator, Lease};
+use common::queue::Queue;
+use engine::event::{Attempt, Event, GivenUp, Outcome};
+use engine::options::{Backoff, EventTypes, OnFailure, Options};
+use engine::ports::Processor;
+use engine::task::{Permission, Task};
+use tokio::sync::watch;
+
+use crate::committer::Committer;
+use crate::decode::{Delivered, RecordDecoder};
+use crate::delivery::Delivery;
+use crate::metrics::Metrics;
+
+/// What every partition of every group needs.
+pub(crate) struct Backends {
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) committer: Committer,
+    pub(crate) metrics: Metrics,
+    /// How long open attempts may go on once their partition is let go.
+    pub(crate) grace: Duration,
+}
+
+pub(crate) struct Group {
+    pub(crate) config: GroupConfig,
+    pub(crate) task: Task<RecordDecoder, Permitted<Delivery>>,
+    pub(crate) permission: watch::Sender<Permission>,
+}
+
+/// Completions not yet stored, per partition (`protocol.md`, "Bounds").
+const MAX_UNSTORED_COMPLETIONS: usize = 10_000;
+
+pub(crate) fn options(config: &GroupConfig) -> Options {
+    let on_failure = match config.bypass_failed {
+        true => OnFailure::Bypass,
+        false => OnFailure::AnotherRound { sleep: config.failed_sleep },
+    };
+    Options {
+        order: match config.order {
+            Order::Key => engine::options::Order::Key,
+            Order::Partition => engine::options::Order::Partition,
+            Order::None => engine::options::Order::None,
+        },
+        worker_num: config.worker_num,
+        retry_times: config.retry_times,
+        backoff: Backoff { initial: config.retry_backoff.initial, max: config.retry_backoff.max },
+        on_failure,
+        processing_timeout: config.processing_timeout,
+        delay: config.delay,
+        max_in_flight_records: config.max_in_flight_records,
+        max_in_flight_bytes: config.max_in_flight_bytes,
+        commit_interval: config.commit_interval,
+        max_unstored_completions: MAX_UNSTORED_COMPLETIONS,
+        event_types: EventTypes::default(),
+    }
+}
+
+/// A processor that is asked only while its group may work and the lease holds, tested immediately
+/// before every attempt: what the partition loops are told may reach them a moment later.
+pub(crate) struct Permitted<P> {
+    pub(crate) inner: P,
+    pub(crate) permission: watch::Receiver<Permission>,
+    pub(crate) lease: Lease,
+}
+
+impl<P> Permitted<P> {
+    fn permitted(&self) -> bool {
+        *self.permission.borrow() == Permission::Run && self.lease.holds()
+    }
+}
+
+impl<P: Processor<Delivered>> Processor<Delivered> for Permitted<P> {
+    async fn process(&self, event: &Event<Delivered>, attempt: Attempt) -> Outcome {
+        if self.permitted() { self.inner.process(event, attempt).await } else { Outcome::Cut }
+    }
+
+    async fn bypass(&self, event: &Event<Delivered>, given_up: &GivenUp) -> Result<(), String> {
+        match self.lease.holds() {
+            true => self.inner.bypass(event, given_up).await,
+            false => Err("this process may not write while its lease does not hold".into()),
+        }
+    }
+}
