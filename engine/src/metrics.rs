@@ -65,6 +65,13 @@ impl Metrics {
         Self(Arc::new(families))
     }
 
+    /// Counts records that were passed over outside of a partition loop. `reason` is from a small
+    /// fixed enumeration.
+    pub fn skipped(&self, group: &str, topic: &str, reason: &'static str, records: u64) {
+        let labels = Labels([("group", group.into()), ("topic", topic.into()), ("reason", reason.into())]);
+        self.0.skipped.get_or_create(&labels).inc_by(records);
+    }
+
     pub(crate) fn for_task(&self, group: &str, options: &Options) -> TaskMetrics {
         let process =
             |event_type: &str| self.0.process.get_or_create_owned(&Labels([("group", group.into()), ("event_type", event_type.into())]));

@@ -43,7 +43,7 @@ impl Metrics {
     pub(crate) fn claimed(&self, at: &GroupPartition, began: Began) {
         let TopicLabels { group, topic } = TopicLabels::of(at);
         if let Began::BelowFirst { skipped } = began {
-            let _ = (&self.engine, skipped);
+            self.engine.skipped(&group, &topic, label(began), skipped);
         }
         self.claims.get_or_create(&ClaimLabels { group, topic, began: label(began) }).inc();
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use common::coordinator::Member;
+use common::coordinator::assign::assign;
 use common::ids::{Epoch, GroupName, GroupPartition, Partition, Topic, TopicId};
 use common::queue::TopicInfo;
 
@@ -50,11 +51,7 @@ impl View {
         for group in groups {
             let name = &group.config.group;
             for info in group.config.topics.iter().filter_map(|topic| self.topics.get(topic)) {
-                let owners = assign(&self.members, name, &info.topic, info.partitions);
-                for (partition, _) in
-                    owners.iter().enumerate().filter(|(_, owner)| owner.is_some_and(|owner| owner.instance == me.instance))
-                {
-                    let partition = Partition(u32::try_from(partition).expect("a topic has fewer than 2^32 partitions"));
+                for partition in self.mine(name, info, me) {
                     let at = GroupPartition { group: name.clone(), topic: info.topic.clone(), partition };
                     wanted.insert(at, Wanted { group: group.clone(), topic_id: info.id });
                 }
@@ -62,8 +59,12 @@ impl View {
         }
         wanted
     }
-}
 
-fn assign<'a>(members: &'a [Member], _group: &GroupName, _topic: &Topic, partitions: u32) -> Vec<Option<&'a Member>> {
-    (0..partitions).map(|_| members.first()).collect()
+    /// Among the members that serve this group and topic.
+    fn mine(&self, group: &GroupName, info: &TopicInfo, me: &Member) -> Vec<Partition> {
+        let serves = |member: &&Member| member.groups.get(group.as_str()).is_some_and(|served| served.topics.contains(&info.topic));
+        let instances: Vec<_> = self.members.iter().filter(serves).map(|member| member.instance.as_str()).collect();
+        let owners = assign(&instances, group, &info.topic, info.partitions);
+        (0..).map(Partition).zip(owners).filter(|(_, owner)| instances[*owner] == me.instance).map(|(partition, _)| partition).collect()
+    }
 }
