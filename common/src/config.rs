@@ -1,11 +1,100 @@
-//! The configuration as the program uses it: checked, complete, and unable to be wrong.
+//! The configuration: what is read from a file and from flags ([`load`], [`parse`], [`defaults`]),
+//! and what the program uses ([`Config`]: checked, complete, and unable to be wrong).
+//!
+//! The way of a file: `source` (bytes to text) → `tree` (text to JSON values with places) →
+//! `section` and `leaf` (values to fields, as `file` declares them) → `overrides` → `resolve`
+//! (what single fields cannot say). Each adds its faults to one `Report`, so that all are seen at once.
 
+use std::io::Read;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use jsonc_parser::common::Range;
+
+pub use self::check::verdict;
+pub use self::fault::{Fault, Faults, Place, Warning};
+use self::fault::{Origin, Report, Spot};
+use self::file::File;
+use self::leaf::Leaf;
+pub use self::leaf::url::is_cloud_metadata;
+pub use self::overrides::Overrides;
+pub use self::reference::reference;
+pub use self::render::Colour;
+pub use self::schema::json_schema;
+use self::section::Nested;
+pub use self::source::Position;
+use self::source::Source;
 use crate::ids::{GroupName, Topic};
 use crate::record::TimestampMs;
+
+mod check;
+mod effective;
+mod fault;
+mod file;
+mod leaf;
+mod nearest;
+mod overrides;
+mod reference;
+mod render;
+mod resolve;
+mod schema;
+mod section;
+mod source;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+/// A configuration to run with, and what its author should know.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    pub config: Config,
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads a file; flags overrule it.
+///
+/// # Errors
+/// Everything that is wrong with either, at once; a syntax error hides what comes after it.
+pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Faults> {
+    let name = path.display().to_string();
+    // One byte more than is accepted, so that a pipe without an end is left alone, too.
+    let limit = source::MAX_FILE_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    match std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
+        Ok(_) => parse(&name, &bytes, overrides),
+        Err(error) => Err(Faults(vec![Fault::of_file(&name, format!("the configuration cannot be read: {error}"))])),
+    }
+}
+
+/// Reads the text of a file that messages call `name`. Secrets in it are fetched from where it says.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(name: &str, bytes: &[u8], overrides: &Overrides) -> Result<Loaded, Faults> {
+    let source = Source::new(name, bytes).map_err(|why| Faults(vec![Fault::of_file(name, why.to_string())]))?;
+    let mut report = Report::new(Some(&source));
+    let file = tree::parse(&source, &mut report).and_then(|root| Nested::<File>::new().read(&root, "$", &mut report));
+    resolve(file, overrides, report)
+}
+
+/// Without a file: defaults and flags.
+///
+/// # Errors
+/// Everything that is wrong with the flags.
+pub fn defaults(overrides: &Overrides) -> Result<Loaded, Faults> {
+    let spot = Spot { path: "$".to_owned(), origin: Origin::Within(Range::new(0, 0)) };
+    resolve(Nested::<File>::new().absent(&spot), overrides, Report::new(None))
+}
+
+fn resolve(file: Option<File>, overrides: &Overrides, mut report: Report<'_>) -> Result<Loaded, Faults> {
+    let config = file.and_then(|mut file| {
+        overrides.apply(&mut file, &mut report);
+        resolve::config(file, &mut report)
+    });
+    let warnings = report.finish()?;
+    Ok(Loaded { config: config.expect("what is missing has been reported"), warnings })
+}
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {

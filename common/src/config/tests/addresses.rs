@@ -1,0 +1,170 @@
+//! Addresses, what may be reached by whom, secrets, and flags.
+
+use super::*;
+
+fn flags(overrides: &Overrides) -> Vec<Seen> {
+    seen(&defaults(overrides).unwrap_err())
+}
+
+/// The contract's block of defaults.
+#[test]
+fn without_a_file_the_defaults_are_the_contract_s() {
+    let Loaded { config, warnings } = defaults(&Overrides::default()).unwrap();
+    assert_eq!(warnings, []);
+    let second = Duration::from_secs(1);
+    let dir = PathBuf::from("./mqgate-data");
+    let queue = EmbeddedQueueConfig {
+        dir: dir.clone(),
+        partitions: 4,
+        auto_create_topics: true,
+        retention: second * 86_400 * 7,
+        retention_bytes: None,
+        max_topics: 1000,
+    };
+    assert_eq!(config.queue, QueueConfig::Embedded(queue));
+    assert_eq!(config.coordinator, CoordinatorConfig::Embedded { dir });
+    let proxy = ProxyConfig {
+        listen: "127.0.0.1:9090".parse().unwrap(),
+        admin: "127.0.0.1:9089".parse().unwrap(),
+        admin_token: None,
+        allow_anonymous: false,
+        produce_timeout: second * 5,
+        max_message_bytes: 1_000_000,
+        max_in_flight_requests: 10_000,
+        max_in_flight_bytes: 64 << 20,
+        head_timeout: second * 10,
+        body_timeout: second * 30,
+        idle_timeout: second * 75,
+        drain_timeout: second * 25,
+    };
+    assert_eq!(config.proxy, proxy);
+    assert_eq!(config.pusher.admin, "127.0.0.1:9091".parse().unwrap());
+    assert_eq!((config.pusher.session_timeout, config.pusher.drain_timeout), (second * 15, second * 25));
+    assert_eq!(config.pusher.max_buffered_bytes, 256 << 20);
+    assert_eq!(config.pusher.instance.rsplit('-').nth(1), Some(std::process::id().to_string().as_str()));
+    assert_eq!(config.groups, []);
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    let mut config = read("{}").unwrap().config;
+    let other = defaults(&Overrides::default()).unwrap().config;
+    config.pusher.instance.clone_from(&other.pusher.instance);
+    assert_eq!(config, other);
+}
+
+#[test]
+fn no_open_door_is_left_by_accident() {
+    assert!(refusal(r#"{ "proxy": { "listen": "0.0.0.0:9090" } }"#).1.contains("allow_anonymous"));
+    assert!(read(r#"{ "proxy": { "listen": "0.0.0.0:9090", "allow_anonymous": true } }"#).is_ok());
+    assert!(refusal(r#"{ "pusher": { "admin": "[::]:9091" } }"#).1.contains("`pusher.admin_token`"));
+    assert!(read(r#"{ "pusher": { "admin": "[::]:9091", "admin_token": "env:CARGO_PKG_NAME" } }"#).is_ok());
+    assert_eq!(refusal(r#"{ "proxy": { "admin": "10.0.0.1:1" } }"#).0, "proxy.admin");
+    assert!(read(r#"{ "proxy": { "listen": "[::1]:0" }, "pusher": { "admin": "localhost:0" } }"#).is_ok());
+}
+
+#[test]
+fn two_servers_do_not_share_a_port() {
+    assert_eq!(refusal(r#"{ "proxy": { "listen": "127.0.0.1:9091" } }"#).0, "pusher.admin");
+    assert!(read(r#"{ "proxy": { "listen": "127.0.0.1:0" }, "pusher": { "admin": "127.0.0.1:0" } }"#).is_ok());
+}
+
+#[test]
+fn the_largest_message_fits_what_may_be_in_flight() {
+    assert_eq!(refusal(r#"{ "proxy": { "max_in_flight_bytes": 999999 } }"#).0, "proxy.max_in_flight_bytes");
+    assert_eq!(refusal(r#"{ "proxy": { "max_message_bytes": "65MiB" } }"#).0, "proxy.max_message_bytes");
+}
+
+#[test]
+fn secrets_are_found_and_never_shown() {
+    let loaded = read(r#"{ "pusher": { "admin_token": "env:CARGO_PKG_NAME" } }"#).unwrap();
+    assert_eq!(loaded.config.pusher.admin_token.as_ref().unwrap().expose(), "common");
+    assert!(!format!("{loaded:?}").contains("\"common\""));
+    assert!(loaded.config.effective().contains(r#""admin_token": "***""#));
+    assert!(refusal(r#"{ "pusher": { "admin_token": "env:MQGATE_NO_SUCH" } }"#).1.contains("MQGATE_NO_SUCH"));
+    assert!(refusal(r#"{ "pusher": { "admin_token": "file:/nonexistent/token" } }"#).1.contains("/nonexistent/token"));
+    let (_, message) = refusal(r#"{ "pusher": { "admin_token": 12345 } }"#);
+    assert!(message.contains("expected a text") && !message.contains("12345"), "{message}");
+}
+
+#[test]
+fn cursors_lie_beside_the_messages_unless_told_otherwise() {
+    let dirs = |text: &str| {
+        let config = read(text).unwrap().config;
+        let (QueueConfig::Embedded(queue), CoordinatorConfig::Embedded { dir }) = (config.queue, config.coordinator);
+        (queue.dir.display().to_string(), dir.display().to_string())
+    };
+    assert_eq!(dirs(r#"{ "queue": { "embedded": { "dir": "/a" } } }"#), ("/a".to_owned(), "/a".to_owned()));
+    let both = r#"{ "queue": { "embedded": { "dir": "/a" } }, "coordinator": { "embedded": { "dir": "/b" } } }"#;
+    assert_eq!(dirs(both), ("/a".to_owned(), "/b".to_owned()));
+}
+
+#[test]
+fn kafka_and_zookeeper_are_refused_by_name() {
+    for (text, path) in [
+        (r#"{ "queue": { "kafka": {} } }"#, "queue.kafka"),
+        (r#"{ "coordinator": { "zookeeper": {} } }"#, "coordinator.zookeeper"),
+        (r#"{ "zookeepers": [] }"#, "zookeepers"),
+        (r#"{ "zk_path": "/" }"#, "zk_path"),
+        (r#"{ "brokers": [] }"#, "brokers"),
+        (r#"{ "proxy": { "compression": "gzip" } }"#, "proxy.compression"),
+        (r#"{ "proxy": { "partitioner": "fnv1a" } }"#, "proxy.partitioner"),
+    ] {
+        let (at, message) = refusal(text);
+        assert!(at == path && message.contains("which this version does not have yet"), "{text}: {at}: {message}");
+    }
+    assert!(read(r#"{ "proxy": { "compression": "none", "partitioner": "murmur2_random" } }"#).is_ok());
+    assert!(refusal(r#"{ "proxy": { "partitioner": "murmur2random" } }"#).1.contains("did you mean `murmur2_random`?"));
+    assert!(warnings(r#"{ "proxy": { "auto_create_topics": false } }"#).concat().contains("`queue.embedded.auto_create_topics`"));
+}
+
+#[test]
+fn no_bound_but_the_disk_is_warned_of() {
+    assert!(warnings(r#"{ "queue": { "embedded": { "retention_bytes": null } } }"#).concat().contains("no bound but the disk"));
+    assert_eq!(warnings(r#"{ "queue": { "embedded": { "retention_bytes": "1GiB" } } }"#), Vec::<String>::new());
+}
+
+#[test]
+fn flags_overrule_the_file() {
+    let overrides = Overrides {
+        listen: Some("127.0.0.1:1".to_owned()),
+        admin: Some("127.0.0.1:2".to_owned()),
+        data_dir: Some("/data".into()),
+        push: Vec::new(),
+    };
+    let file = r#"{ "proxy": { "listen": "0.0.0.0:80" }, "pusher": { "admin": "0.0.0.0:81" }, "queue": { "embedded": { "dir": "/x" } }, "coordinator": { "embedded": { "dir": "/y" } } }"#;
+    let config = parse("t.json", file.as_bytes(), &overrides).unwrap().config;
+    assert_eq!((config.proxy.listen.port(), config.pusher.admin.port()), (1, 2));
+    assert_eq!(config.coordinator, CoordinatorConfig::Embedded { dir: "/data".into() });
+    assert!(matches!(config.queue, QueueConfig::Embedded(queue) if queue.dir == Path::new("/data")));
+}
+
+#[test]
+fn a_pushed_topic_is_a_group_from_the_oldest_message() {
+    let pairs = [("a", "http://rx/"), ("b", "http://rx/"), ("a", "http://other/")];
+    let push = pairs.map(|(topic, url)| (topic.to_owned(), url.to_owned())).to_vec();
+    let config = defaults(&Overrides { push, ..Overrides::default() }).unwrap().config;
+    let topics = |at: usize| config.groups[at].topics.iter().map(|topic| topic.as_str()).collect::<Vec<_>>();
+    assert_eq!((topics(0), topics(1)), (vec!["a", "b"], vec!["a"]));
+    assert!(config.groups.iter().all(|group| group.initial_from == InitialFrom::Oldest));
+}
+
+#[test]
+fn wrong_flags_are_all_reported_by_their_names() {
+    let pairs = [("a b", "http://rx/"), ("a", "ftp://rx/"), ("a", "http://rx/"), ("a", "http://rx/")];
+    let overrides = Overrides {
+        listen: Some("0.0.0.0:1".to_owned()),
+        admin: Some("nowhere".to_owned()),
+        data_dir: None,
+        push: pairs.map(|(topic, url)| (topic.to_owned(), url.to_owned())).to_vec(),
+    };
+    let paths: Vec<String> = flags(&overrides).into_iter().map(|(_, _, path, _)| path).collect();
+    assert_eq!(paths, ["--admin", "--push", "--push", "--push", "--listen"]);
+}
+
+#[test]
+fn a_pushed_group_does_not_take_a_name_of_the_file() {
+    let overrides = Overrides { push: vec![("b".to_owned(), "http://rx/".to_owned())], ..Overrides::default() };
+    let all = seen(&parse("t.json", group_file("").as_bytes(), &overrides).unwrap_err());
+    assert!(all[0].3.contains("in line 1 and in --push"), "{all:?}");
+}

@@ -1,0 +1,64 @@
+//! What is in effect is written so that it reads back.
+
+use super::*;
+
+const FULL: &str = r#"{
+    "queue": { "embedded": { "dir": "/var/lib/mqgate", "partitions": 8, "auto_create_topics": false, "retention": "36h", "retention_bytes": 5000000001, "max_topics": 7 } },
+    "proxy": { "listen": "127.0.0.1:0", "allow_anonymous": true, "max_message_bytes": 1234567, "idle_timeout": "1h1ms" },
+    "pusher": { "instance": "one", "admin_token": "***", "max_buffered_bytes": "1GB" },
+    "consumer_groups": [
+        { "url": "http://localhost", "topics": ["a"], "arbiter_name": "unbound", "bypass_failed": true, "dead_letter_topic": "d", "success_status": 204 },
+        { "url": "https://rx.example:8443/a?b=c", "topics": ["b", "c"], "group": "zwei", "initial_from": "2026-11-28T00:00:00.123Z", "delay": "90s",
+          "processing_timeout": "1m", "content_type": "application/json; charset=utf-8", "serializer": "json", "timeout": "250ms" },
+        { "url": "http://[::1]:9/", "topics": ["e"], "initial_from_oldest": true, "retry_after_max": "0s", "retry_times": 3 },
+    ],
+}"#;
+
+#[test]
+fn what_is_in_effect_reads_back_to_the_same() {
+    let first = read(FULL).unwrap_or_else(|faults| panic!("{faults}")).config;
+    let second = read(&first.effective()).unwrap_or_else(|faults| panic!("{}\n{faults}", first.effective())).config;
+    assert_eq!(first, second);
+    let standalone = defaults(&Overrides::default()).unwrap().config;
+    assert_eq!(read(&standalone.effective()).unwrap().config, standalone);
+}
+
+/// A field that is left out of the rendering is a field that nobody can check.
+#[test]
+fn every_field_that_has_an_effect_is_written() {
+    let first = read(FULL).unwrap().config.effective();
+    let unused = ["compression", "partitioner", "proxy.auto_create_topics", "arbiter_name", "format", "initial_from"];
+    schema::visit("", &<File as section::Section>::fields(), &mut |path, field| {
+        let skipped = unused.iter().any(|name| path.ends_with(name));
+        assert!(skipped || first.contains(&format!("\"{}\":", field.name)), "{path} is missing");
+    });
+}
+
+#[test]
+fn the_verdict_shows_what_will_run_in_columns() {
+    let loaded = read(FULL).unwrap();
+    let text = verdict("t.json", &loaded, Colour::Plain);
+    let expected = "\
+t.json: valid
+
+produce  http://127.0.0.1:0
+admin    http://127.0.0.1:9091
+queue    embedded in /var/lib/mqgate, 8 partitions a topic, messages kept 1d12h, at most 5000000001B
+cursors  embedded in /var/lib/mqgate
+
+group                             topics  url                            begins                    order  workers  attempts  timeout  then
+86a9106ae65537651a8e456835b316ab  a       http://localhost/              newest                    none   16       1         1s       dead letter to d
+zwei                              b,c     https://rx.example:8443/a?b=c  2026-11-28T00:00:00.123Z  key    16       1         250ms    again after 1s
+25c6a9ea4a1f1e1d3a0b4d2a1b0e8a44  e       http://[::1]:9/                oldest                    key    16       4         1s       again after 1s
+";
+    // The third group's name is a hash that says nothing; everything else is as written.
+    let hash = loaded.config.groups[2].group.as_str();
+    assert_eq!(text, expected.replace("25c6a9ea4a1f1e1d3a0b4d2a1b0e8a44", hash));
+}
+
+#[test]
+fn the_verdict_shows_its_warnings() {
+    let text = verdict("t.json", &read("{}").unwrap(), Colour::Plain);
+    assert!(text.starts_with("t.json: valid, with 1 warning\nt.json:1:1: warning: queue.embedded.retention_bytes: "), "{text}");
+    assert!(text.ends_with("\nno consumer groups: nothing is pushed\n"), "{text}");
+}
