@@ -8,15 +8,19 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 pub use self::done::DoneSet;
+pub use self::embedded::EmbeddedCoordinator;
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 use crate::record::TimestampMs;
 
 pub mod assign;
 pub mod birth;
 pub mod claim;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 pub mod control;
 pub mod cursor;
 pub mod done;
+pub mod embedded;
 
 /// How far a group has come in one partition: the pair that is only ever written together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -155,7 +159,9 @@ pub trait Coordinator: Send + Sync + 'static {
     /// offset, as `log` says). Returns what stands.
     async fn birth(&self, group: &GroupName, topic: &Topic, birth: Birth, log: &[Log]) -> Result<Birth, CoordinatorError>;
 
-    /// Takes ownership; nothing may be read before it is answered. Needs a birth.
+    /// Takes ownership; nothing may be read before it is answered. Needs a birth, unless there is a
+    /// cursor. `log` must have been read after the former ownership ended: an older end would make
+    /// the former owner's cursor look like one past the end.
     async fn claim(&self, at: &GroupPartition, log: Log) -> Result<Claim, ClaimError>;
 
     /// Takes up what somebody else wrote to an owned partition (a replay, a foreign set) under a
@@ -165,13 +171,18 @@ pub trait Coordinator: Send + Sync + 'static {
     /// Stores progress of many partitions, each on its own: the answers are in their order.
     async fn commit(&self, commits: &[Commit]) -> Vec<Result<(), CommitError>>;
 
-    /// Stores the last progress and gives the ownership up, in one transaction.
+    /// Stores the last progress and gives the ownership up, in one transaction. After an error it
+    /// is still owned: what was moved must be adopted before it can be released.
     async fn release(&self, last: &Commit) -> Result<(), CommitError>;
 
     async fn control(&self, group: &GroupName) -> Result<Control, CoordinatorError>;
 
+    /// Keeps the replays that were seen.
     async fn set_paused(&self, group: &GroupName, paused: bool) -> Result<(), CoordinatorError>;
 
+    /// Moves cursors, once for each id of the last [`control::MAX_REPLAYS`], in one transaction: all
+    /// or none. Refuses more than [`control::MAX_TARGETS`] targets, and a partition named twice.
+    /// Owners must adopt what was moved, also where the cursor is the same as before.
     async fn replay(&self, replay: &Replay) -> Result<Replayed, CoordinatorError>;
 
     /// Which of these no longer stand as their owner last wrote them, and must be adopted.
