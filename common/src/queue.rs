@@ -10,6 +10,10 @@ use tokio::sync::{oneshot, watch};
 use crate::ids::{Epoch, Offset, Partition, Topic, TopicId};
 use crate::record::{Message, Record, TimestampMs};
 
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
+pub mod embedded;
+
 /// A durable log of topics and partitions.
 #[async_trait]
 pub trait Queue: Send + Sync + 'static {

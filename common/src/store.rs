@@ -138,10 +138,10 @@ impl Store {
         &self.shared.folder
     }
 
-    /// What the folder's file system would still give us, in bytes.
-    pub fn free_bytes(&self) -> std::io::Result<u64> {
+    /// What the folder's file system would still give us, and its size, in bytes.
+    pub fn free_bytes(&self) -> std::io::Result<(u64, u64)> {
         let stat = rustix::fs::statvfs(&self.shared.folder)?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+        Ok((stat.f_bavail.saturating_mul(stat.f_frsize), stat.f_blocks.saturating_mul(stat.f_frsize)))
     }
 
     /// What lies in memory only as tables go, and will need as much space on disk, in bytes.

@@ -1,0 +1,73 @@
+//! What the embedded log can be told, and the bounds it keeps.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::config::EmbeddedQueueConfig;
+use crate::record::TimestampMs;
+
+/// Key, value, headers and what frames them. The store itself ends at 4 GiB.
+pub const MAX_RECORD_BYTES: usize = 32 << 20;
+/// Partitions of one topic.
+pub const MAX_PARTITIONS: u32 = 1_024;
+
+/// One commit takes no more than this; the rest goes into the next.
+pub(super) const COMMIT_RECORDS: usize = 8_192;
+pub(super) const COMMIT_BYTES: usize = 4 << 20;
+/// A larger chunk than this holds one record.
+pub(super) const CHUNK_BYTES: usize = 64 << 10;
+/// Written since the last flush began, at most.
+pub(super) const MEMTABLE_BYTES: u64 = 8 << 20;
+/// Flushes that wait before commits wait for them.
+pub(super) const WAITING_FLUSHES: usize = 2;
+/// The newest records of all partitions, kept for readers near the end.
+pub(super) const RECENT_BYTES: usize = 8 << 20;
+
+const MIN_SEGMENT_BYTES: u64 = 1 << 20;
+const MAX_SEGMENT_BYTES: u64 = 64 << 20;
+
+/// The wall clock, as milliseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> TimestampMs + Send + Sync>;
+
+#[derive(Clone)]
+pub struct Options {
+    /// `Some`: topics come into being with their first message, with so many partitions.
+    pub auto_create: Option<u32>,
+    pub max_topics: u32,
+    /// By the greatest timestamp of a run of records (of one partition in one segment), as Kafka does it.
+    pub retention: Duration,
+    /// `None`: no bound but the disk.
+    pub retention_bytes: Option<u64>,
+    /// A segment takes no more records after it has reached this.
+    pub segment_bytes: u64,
+    /// What may wait for the disk or be under way to it.
+    pub local_queue_records: usize,
+    pub local_queue_bytes: usize,
+    /// Between two looks at retention.
+    pub housekeeping_interval: Duration,
+    pub clock: Clock,
+}
+
+impl From<&EmbeddedQueueConfig> for Options {
+    fn from(config: &EmbeddedQueueConfig) -> Self {
+        Self {
+            auto_create: config.auto_create_topics.then_some(config.partitions),
+            max_topics: config.max_topics,
+            retention: config.retention,
+            retention_bytes: config.retention_bytes,
+            segment_bytes: config.retention_bytes.map_or(MAX_SEGMENT_BYTES, |b| (b / 8).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES)),
+            local_queue_records: 100_000,
+            local_queue_bytes: 64 << 20,
+            housekeeping_interval: Duration::from_secs(60),
+            clock: system_clock(),
+        }
+    }
+}
+
+/// The machine's clock; before 1970 it is 1970.
+pub fn system_clock() -> Clock {
+    Arc::new(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        TimestampMs::try_from(since.as_millis()).unwrap_or(TimestampMs::MAX)
+    })
+}
