@@ -47,7 +47,7 @@ use self::shared::{Health, Shared};
 use super::{
     Ack, CreateTopicError, NotWritten, Produce, ProduceError, Produced, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks,
 };
-use crate::ids::{Epoch, Offset, Partition, Topic};
+use crate::ids::{Epoch, Offset, Partition, Topic, TopicId};
 use crate::record::{Message, TimestampMs};
 use crate::store::Store;
 
@@ -77,7 +77,7 @@ mod space;
 pub trait Needs: Send + Sync + 'static {
     /// The lowest offset that some configured group has yet to deliver; `None` if no group reads
     /// the partition. Called from the housekeeping thread about once a minute for each partition.
-    fn lowest_needed(&self, topic: &Topic, partition: Partition) -> Option<Offset>;
+    fn lowest_needed(&self, topic: &Topic, topic_id: TopicId, partition: Partition) -> Option<Offset>;
 }
 
 /// The embedded log. Dropping it closes it: what was taken is written first.

@@ -91,11 +91,15 @@ impl Housekeeper {
 
     fn retain(&mut self, logs: &[Arc<Log>]) -> Result<(), StoreError> {
         let needs = self.shared.needs.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        let topic_id = |topic| self.shared.catalog.get(topic)?.info.id;
         let kept: Vec<Kept> = logs
             .iter()
             .map(|log| Kept {
                 runs: log.runs().iter().map(|run| self.kept_run(run)).collect(),
-                needed: needs.as_ref().and_then(|needs| needs.lowest_needed(&log.topic, log.partition())).map(|offset| offset.0),
+                needed: needs
+                    .as_ref()
+                    .and_then(|needs| needs.lowest_needed(&log.topic, topic_id(&log.topic)?, log.partition()))
+                    .map(|offset| offset.0),
             })
             .collect();
         let policy = Policy {
