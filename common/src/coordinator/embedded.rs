@@ -2,7 +2,7 @@
 //! session is the process's lock on its data folder, so owners and members live in memory only;
 //! pairs, births and controls lie in the store.
 //!
-//! One thread owns all of it ([`thread`]). What waits while it syncs is done next, in one batch of
+//! One thread owns all of it (`thread`). What waits while it syncs is done next, in one batch of
 //! the store: a thousand claims at start cost a few syncs and not a thousand.
 
 use std::sync::Arc;
