@@ -123,6 +123,3 @@ fn headers(event: &Event<Delivered>, reasons: &[Header], max_bytes: usize) -> Ve
     };
     reasons.iter().chain(kept).filter(fits).cloned().collect()
 }
-
-#[cfg(test)]
-mod tests;

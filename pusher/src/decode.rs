@@ -27,7 +27,7 @@ pub struct Origin {
     pub partition: Partition,
     pub(crate) topic_header: HeaderValue,
     pub(crate) partition_header: HeaderValue,
-    /// Tells this topic from every other in [`Delivered::webhook_id`](crate::delivery).
+    /// Of this topic and no other, also one of the same name: part of every `Webhook-Id`.
     pub(crate) identity: u64,
 }
 

@@ -179,6 +179,3 @@ fn without_user(url: &Uri, host: &str) -> Uri {
     parts.authority = host.parse().ok();
     Uri::from_parts(parts).unwrap_or_else(|_| url.clone())
 }
-
-#[cfg(test)]
-mod tests;
