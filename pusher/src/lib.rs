@@ -14,6 +14,7 @@ mod group;
 mod keeper;
 mod member;
 mod metrics;
+mod prepare;
 mod pusher;
 mod readout;
 mod source;

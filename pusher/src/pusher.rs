@@ -17,7 +17,7 @@ use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
 use crate::backoff::Backoff;
-use crate::births::{self, BackendError};
+use crate::births;
 use crate::committer::Committer;
 use crate::decode::RecordDecoder;
 use crate::delivery::{Delivery, DeliveryMetrics, Tls};
@@ -26,6 +26,7 @@ use crate::fleet::Fleet;
 use crate::group::{self, Backends, Group, Permitted};
 use crate::member;
 use crate::metrics::Metrics;
+use crate::prepare::{PrepareError, prepare};
 use crate::readout::Readout;
 
 /// Options, then [`prepare`](Self::prepare), then [`run`](Self::run).
@@ -51,6 +52,8 @@ enum Stage {
 pub enum StartError {
     #[error("group {group}: {reason}")]
     Group { group: GroupName, reason: String },
+    #[error("{0}")]
+    DeadLetterTopic(String),
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
 }
@@ -86,14 +89,15 @@ impl Pusher {
         while *self.stage.borrow() == Stage::Starting {
             let error = tokio::select! {
                 () = drain.cancelled() => return Ok(()),
-                tried = self.try_prepare() => match tried {
+                tried = prepare(&self.groups, &self.backends, &self.me) => match tried {
                     Ok(()) => {
                         self.stage.send_replace(Stage::Joined);
                         info!(instance = self.me.instance, groups = self.groups.len(), "joined the fleet");
                         return Ok(());
                     }
-                    Err(BackendError::Coordinator(error @ CoordinatorError::InstanceTaken(_))) => return Err(error.into()),
-                    Err(error) => error,
+                    Err(PrepareError::Backend(error)) => error,
+                    Err(PrepareError::Taken(error)) => return Err(error.into()),
+                    Err(error @ PrepareError::DeadLetterTopic { .. }) => return Err(StartError::DeadLetterTopic(error.to_string())),
                 },
             };
             let pause = backoff.step();
@@ -104,14 +108,6 @@ impl Pusher {
             }
         }
         Ok(())
-    }
-
-    async fn try_prepare(&self) -> Result<(), BackendError> {
-        let Backends { queue, coordinator, .. } = &*self.backends;
-        for group in self.groups.iter() {
-            births::write_all(&group.config, &**queue, &**coordinator).await?;
-        }
-        Ok(coordinator.join(self.me.clone()).await?)
     }
 
     /// The routes below `/v1`, to be nested there by the admin port.
