@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post, put};
-use common::config::GroupConfig;
 use common::coordinator::CoordinatorError;
 use common::problem::{Kind, Problem};
 use common::queue::{CreateTopicError, QueueError};
@@ -25,12 +24,6 @@ pub(crate) struct Admin {
     pub(crate) backends: Arc<Backends>,
     pub(crate) readout: Readout,
     pub(crate) instance: Arc<str>,
-}
-
-impl Admin {
-    fn configs(&self) -> impl Iterator<Item = &GroupConfig> {
-        self.groups.iter().map(|group| &group.config)
-    }
 }
 
 pub(crate) fn routes(admin: Admin) -> Router {

@@ -65,9 +65,8 @@ impl engine::ports::CursorSink for PartitionSink {
         self.committer.commit(commit).await.map_err(|error| match error {
             CommitError::Coordinator(unknown) => engine::ports::CommitError::Again(unknown.to_string()),
             over @ (CommitError::Moved | CommitError::EpochOver) => {
-                let text = over.to_string();
-                self.stop.commit_refused(over);
-                engine::ports::CommitError::Over(text)
+                self.stop.commit_refused(&over);
+                engine::ports::CommitError::Over(over.to_string())
             }
         })
     }

@@ -21,7 +21,7 @@ pub(crate) enum Reason {
 }
 
 impl Stop {
-    pub(crate) fn commit_refused(&self, error: CommitError) {
+    pub(crate) fn commit_refused(&self, error: &CommitError) {
         let reason = match error {
             CommitError::Moved => Reason::Moved,
             CommitError::EpochOver => Reason::EpochOver,

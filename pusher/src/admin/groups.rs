@@ -5,23 +5,23 @@ use std::collections::{BTreeSet, HashMap};
 use axum::Json;
 use axum::extract::State;
 use common::admin::Path;
-use common::config::GroupConfig;
 use common::coordinator::{Member, Standing};
 use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
 use common::problem::{Kind, Problem};
-use engine::task::{Blocked, Status};
+use engine::task::{Blocked, Permission, Status};
 use tokio::time::Instant;
 
 use super::policy::{policy, url};
 use super::view::{GroupDetail, GroupList, GroupState, GroupSummary, LastError, Live, OldestUnfinished, PartitionView};
 use super::{Admin, coordinator_refused, queue_refused};
+use crate::group::Group;
 use crate::keeper::Phase;
 use crate::readout::{Served, lag};
 
 pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, Problem> {
     let mut groups = Vec::new();
-    for config in admin.configs() {
-        let partitions = partitions(&admin, config).await?;
+    for group in admin.groups.iter() {
+        let (config, partitions) = (&group.config, partitions(&admin, group).await?);
         groups.push(GroupSummary {
             group: config.group.to_string(),
             url: url(&config.url),
@@ -37,9 +37,9 @@ pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, 
 
 pub(super) async fn detail(State(admin): State<Admin>, Path(name): Path<String>) -> Result<Json<GroupDetail>, Problem> {
     let unknown = || Problem::new(Kind::UnknownGroup, format!("group {name:?} is not configured here"));
-    let config = admin.configs().find(|config| config.group.as_str() == name).ok_or_else(unknown)?;
-    let state = state(&admin, &config.group).await?;
-    Ok(Json(GroupDetail { group: name, state, policy: policy(config), partitions: partitions(&admin, config).await? }))
+    let group = admin.groups.iter().find(|group| group.config.group.as_str() == name).ok_or_else(unknown)?;
+    let state = state(&admin, &group.config.group).await?;
+    Ok(Json(GroupDetail { group: name, state, policy: policy(&group.config), partitions: partitions(&admin, group).await? }))
 }
 
 async fn state(admin: &Admin, group: &GroupName) -> Result<GroupState, Problem> {
@@ -48,8 +48,8 @@ async fn state(admin: &Admin, group: &GroupName) -> Result<GroupState, Problem> 
 }
 
 /// Of every topic that exists, in the configured order.
-async fn partitions(admin: &Admin, config: &GroupConfig) -> Result<Vec<PartitionView>, Problem> {
-    let coordinator = &admin.backends.coordinator;
+async fn partitions(admin: &Admin, group: &Group) -> Result<Vec<PartitionView>, Problem> {
+    let (coordinator, config) = (&admin.backends.coordinator, &group.config);
     let mut all = Vec::new();
     for topic in &config.topics {
         let info = admin.backends.queue.topic(topic).await.map_err(|error| queue_refused(&error))?;
@@ -62,7 +62,7 @@ async fn partitions(admin: &Admin, config: &GroupConfig) -> Result<Vec<Partition
     }
     let standing = coordinator.standing(&all).await.map_err(|error| coordinator_refused(&error))?;
     let members = coordinator.members().await.map_err(|error| coordinator_refused(&error))?;
-    let mut here = Here::read(admin, &all, config).await;
+    let mut here = Here::read(admin, &all, group).await;
     Ok(all.into_iter().zip(standing).map(|(at, standing)| here.view(&at, standing, &members, &admin.instance)).collect())
 }
 
@@ -71,17 +71,18 @@ struct Here {
     served: HashMap<GroupPartition, Served>,
     phases: HashMap<GroupPartition, Phase>,
     ends: HashMap<(Topic, Partition), Offset>,
+    permission: Permission,
 }
 
 impl Here {
-    async fn read(admin: &Admin, all: &[GroupPartition], config: &GroupConfig) -> Self {
-        let ours = |at: &GroupPartition| at.group == config.group;
+    async fn read(admin: &Admin, all: &[GroupPartition], group: &Group) -> Self {
+        let ours = |at: &GroupPartition| at.group == group.config.group;
         let served = admin.readout.served(ours).await;
         let served: HashMap<_, _> = served.into_iter().map(|served| (served.at.clone(), served)).collect();
         let others: BTreeSet<_> = all.iter().filter(|at| !served.contains_key(at)).map(|at| (at.topic.clone(), at.partition)).collect();
         let directory = admin.readout.directory();
         let phases = directory.iter().filter(|entry| ours(&entry.at)).map(|entry| (entry.at.clone(), entry.phase())).collect();
-        Self { served, phases, ends: admin.readout.ends(others).await }
+        Self { served, phases, ends: admin.readout.ends(others).await, permission: *group.permission.borrow() }
     }
 
     fn view(&mut self, at: &GroupPartition, standing: Standing, members: &[Member], instance: &str) -> PartitionView {
@@ -109,7 +110,7 @@ impl Here {
             end: end.map(|end| end.0),
             lag: cursor.zip(end).map(|(cursor, end)| lag(cursor, end)),
             trouble: phase.and_then(trouble),
-            live: served.map(|served| live(epoch, &served.status)),
+            live: served.map(|served| live(epoch, &served.status, self.permission)),
         }
     }
 }
@@ -121,7 +122,7 @@ fn trouble(phase: Phase) -> Option<String> {
     }
 }
 
-fn live(epoch: u64, status: &Status) -> Live {
+fn live(epoch: u64, status: &Status, permission: Permission) -> Live {
     let oldest = status.oldest.as_ref().map(|oldest| OldestUnfinished {
         offset: oldest.offset.0,
         age_seconds: Instant::now().saturating_duration_since(oldest.since).as_secs_f64(),
@@ -139,8 +140,16 @@ fn live(epoch: u64, status: &Status) -> Live {
         unfinished_bytes: status.unfinished_bytes,
         pending_retries: status.pending_retries,
         done_set: status.done_above_cursor,
-        blocked: status.blocked.map(|blocked| reason(blocked).to_owned()),
+        blocked: withheld(permission).or_else(|| status.blocked.map(reason)).map(str::to_owned),
         oldest_unfinished: oldest,
+    }
+}
+
+fn withheld(permission: Permission) -> Option<&'static str> {
+    match permission {
+        Permission::Run => None,
+        Permission::Pause => Some("paused"),
+        Permission::Cut => Some("lease"),
     }
 }
 

@@ -100,7 +100,8 @@ pub struct Live {
     pub pending_retries: usize,
     /// Records above the cursor that are done.
     pub done_set: u64,
-    /// Why nothing more is read, if so; the offset that blocks is `oldest_unfinished`'s.
+    /// Why nothing is attempted (`paused`, `lease`) or nothing more is read, if so; the offset that
+    /// blocks is `oldest_unfinished`'s.
     pub blocked: Option<String>,
     pub oldest_unfinished: Option<OldestUnfinished>,
 }

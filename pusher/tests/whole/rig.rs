@@ -1,0 +1,201 @@
+//! One data folder, and pushers that are started on it and drained again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use bytes::Bytes;
+use common::config::{GroupConfig, InitialFrom, Order, PusherConfig, RetryBackoff, Serializer, SuccessStatus};
+use common::coordinator::embedded::EmbeddedCoordinator;
+use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
+use common::queue::embedded::{EmbeddedQueue, Options};
+use common::queue::{Ack, Produced, Queue};
+use common::record::{Message, Payload};
+use common::store::Store;
+use common::telemetry::{Exposition, Metrics};
+use http_body_util::BodyExt;
+use pusher::{Pusher, StartError};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+pub(crate) struct Rig {
+    pub(crate) dir: TempDir,
+    pub(crate) options: Options,
+    pub(crate) drain_timeout: Duration,
+}
+
+impl Rig {
+    pub(crate) fn new() -> Self {
+        let config = common::config::EmbeddedQueueConfig {
+            dir: "unused".into(),
+            partitions: 4,
+            auto_create_topics: true,
+            retention: Duration::from_secs(7 * 24 * 3600),
+            retention_bytes: None,
+            max_topics: 100,
+        };
+        Self { dir: tempfile::tempdir().unwrap(), options: Options::from(&config), drain_timeout: Duration::from_secs(5) }
+    }
+
+    /// The stores alone.
+    pub(crate) fn open(&self) -> Stores {
+        let mut metrics = Metrics::new("test");
+        let store = Store::open(self.dir.path()).unwrap();
+        let queue = EmbeddedQueue::open(store.clone(), self.options.clone(), metrics.registry()).unwrap();
+        let coordinator = Arc::new(EmbeddedCoordinator::open(&store).unwrap());
+        Stores { store, queue, coordinator, metrics }
+    }
+
+    pub(crate) async fn start(&self, groups: &[GroupConfig]) -> Running {
+        Running::start(self.open(), groups, self.drain_timeout).await
+    }
+}
+
+pub(crate) struct Stores {
+    pub(crate) store: Store,
+    pub(crate) queue: Arc<EmbeddedQueue>,
+    pub(crate) coordinator: Arc<EmbeddedCoordinator>,
+    pub(crate) metrics: Metrics,
+}
+
+pub(crate) struct Running {
+    pub(crate) queue: Arc<EmbeddedQueue>,
+    pub(crate) coordinator: Arc<EmbeddedCoordinator>,
+    drain: CancellationToken,
+    run: JoinHandle<Result<(), StartError>>,
+    v1: Router,
+    metrics: Metrics,
+    _store: Store,
+}
+
+impl Running {
+    pub(crate) async fn start(stores: Stores, groups: &[GroupConfig], drain_timeout: Duration) -> Self {
+        let Stores { store, queue, coordinator, mut metrics } = stores;
+        let config = PusherConfig {
+            admin: "127.0.0.1:9091".parse().unwrap(),
+            admin_token: None,
+            instance: "me".into(),
+            session_timeout: Duration::from_secs(15),
+            drain_timeout,
+            max_buffered_bytes: 64 << 20,
+        };
+        let drain = CancellationToken::new();
+        let mut pusher = Pusher::start(&config, groups, queue.clone(), coordinator.clone(), metrics.registry()).unwrap();
+        metrics.before_scrape(pusher.refresh());
+        let v1 = pusher.admin_routes();
+        pusher.prepare(&drain).await.unwrap();
+        assert_eq!(pusher.readiness()(), Vec::<String>::new());
+        let run = tokio::spawn(pusher.run(drain.clone()));
+        Self { queue, coordinator, drain, run, v1, metrics, _store: store }
+    }
+
+    /// Everything is closed when this returns: the folder can be opened again.
+    pub(crate) async fn drain(self) -> Duration {
+        let began = Instant::now();
+        self.drain.cancel();
+        tokio::time::timeout(Duration::from_secs(20), self.run).await.unwrap().unwrap().unwrap();
+        began.elapsed()
+    }
+
+    pub(crate) async fn post(&self, topic: &str, key: Option<&str>, value: &str) -> Produced {
+        self.produce(topic, None, key, value).await
+    }
+
+    pub(crate) async fn post_to(&self, topic: &str, partition: u32, value: &str) -> Produced {
+        self.produce(topic, Some(Partition(partition)), Some("k"), value).await
+    }
+
+    async fn produce(&self, topic: &str, partition: Option<Partition>, key: Option<&str>, value: &str) -> Produced {
+        let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
+        let payload = Payload { key: key.map(bytes), value: Some(bytes(value)), headers: Vec::new() };
+        self.queue.produce(Message { topic: named(topic), partition, timestamp: None, payload }, Ack::All).await.unwrap()
+    }
+
+    pub(crate) async fn queue_topic(&self, topic: &str, partitions: u32) {
+        self.queue.create_topic(&named(topic), partitions).await.unwrap();
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        self.request("GET", path, None).await
+    }
+
+    pub(crate) async fn request(&self, method: &str, path: &str, json: Option<Value>) -> (u16, Value) {
+        let body = json.map_or_else(Body::empty, |json| Body::from(json.to_string()));
+        let request = http::Request::builder().method(method).uri(path).header("content-type", "application/json").body(body).unwrap();
+        let response = self.v1.clone().call(request).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (status, if bytes.is_empty() { Value::Null } else { serde_json::from_slice(&bytes).unwrap() })
+    }
+
+    pub(crate) async fn scrape(&self) -> String {
+        self.metrics.scrape(Exposition::Prometheus).await
+    }
+
+    /// Waits until every partition of the group that exists has its cursor at its end.
+    pub(crate) async fn wait_caught_up(&self, group: &str) {
+        self.wait_until(group, |partition| partition["lag"] == 0 && partition["live"]["unfinished"] == 0).await;
+    }
+
+    /// Waits until all partitions of the group, at least one, are so.
+    pub(crate) async fn wait_until(&self, group: &str, so: impl Fn(&Value) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let (status, detail) = self.get(&format!("/groups/{group}")).await;
+            assert_eq!(status, 200, "{detail}");
+            let partitions = detail["partitions"].as_array().unwrap();
+            if !partitions.is_empty() && partitions.iter().all(&so) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{detail:#}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+pub(crate) fn named(topic: &str) -> Topic {
+    Topic::new(topic).unwrap()
+}
+
+pub(crate) fn at(group: &str, topic: &str, partition: u32) -> GroupPartition {
+    GroupPartition { group: GroupName::new(group).unwrap(), topic: named(topic), partition: Partition(partition) }
+}
+
+pub(crate) fn cursor(progress: Option<common::coordinator::Progress>) -> Option<Offset> {
+    progress.map(|progress| progress.cursor)
+}
+
+/// As the file's defaults, but for a group that starts at the oldest record.
+pub(crate) fn group(name: &str, receiver: std::net::SocketAddr, topics: &[&str]) -> GroupConfig {
+    GroupConfig {
+        group: GroupName::new(name).unwrap(),
+        url: format!("http://{receiver}/{name}").parse().unwrap(),
+        topics: topics.iter().map(|topic| named(topic)).collect(),
+        worker_num: 16,
+        retry_times: 0,
+        bypass_failed: false,
+        failed_sleep: Duration::from_millis(100),
+        timeout: Duration::from_secs(5),
+        connect_timeout: Duration::from_secs(1),
+        processing_timeout: None,
+        retry_backoff: RetryBackoff { initial: Duration::from_millis(50), max: Duration::from_millis(200) },
+        initial_from: InitialFrom::Oldest,
+        order: Order::Key,
+        delay: None,
+        dead_letter_topic: None,
+        serializer: Serializer::Raw,
+        content_type: None,
+        success_status: SuccessStatus::Any2xx,
+        retry_after_max: Duration::from_secs(3600),
+        commit_interval: Duration::from_millis(100),
+        idle_timeout: Duration::from_secs(4),
+        connection_max_age: Duration::from_secs(300),
+        max_in_flight_records: 10_000,
+        max_in_flight_bytes: 16 << 20,
+    }
+}
