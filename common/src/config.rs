@@ -13,11 +13,11 @@ use std::time::Duration;
 use jsonc_parser::common::Range;
 
 pub use self::check::verdict;
+pub use self::cloud::is_cloud_metadata;
 pub use self::fault::{Fault, Faults, Place, Warning};
 use self::fault::{Origin, Report, Spot};
 use self::file::File;
 use self::leaf::Leaf;
-pub use self::leaf::url::is_cloud_metadata;
 pub use self::overrides::Overrides;
 pub use self::reference::reference;
 pub use self::render::Colour;
@@ -29,6 +29,7 @@ use crate::ids::{GroupName, Topic};
 use crate::record::TimestampMs;
 
 mod check;
+mod cloud;
 mod effective;
 mod fault;
 mod file;
@@ -83,15 +84,25 @@ pub fn parse(name: &str, bytes: &[u8], overrides: &Overrides) -> Result<Loaded, 
 /// # Errors
 /// Everything that is wrong with the flags.
 pub fn defaults(overrides: &Overrides) -> Result<Loaded, Faults> {
-    let spot = Spot { path: "$".to_owned(), origin: Origin::Within(Range::new(0, 0)) };
-    resolve(Nested::<File>::new().absent(&spot), overrides, Report::new(None))
+    resolve(default_file(), overrides, Report::new(None))
+}
+
+fn default_file() -> Option<File> {
+    Nested::new().absent(&Spot { path: "$".to_owned(), origin: Origin::Within(Range::new(0, 0)) })
 }
 
 fn resolve(file: Option<File>, overrides: &Overrides, mut report: Report<'_>) -> Result<Loaded, Faults> {
-    let config = file.and_then(|mut file| {
-        overrides.apply(&mut file, &mut report);
-        resolve::config(file, &mut report)
-    });
+    let config = match file {
+        Some(mut file) => {
+            overrides.apply(&mut file, &mut report);
+            resolve::config(file, &mut report)
+        }
+        None => {
+            // The flags are looked at all the same.
+            default_file().iter_mut().for_each(|file| overrides.apply(file, &mut report));
+            None
+        }
+    };
     let warnings = report.finish()?;
     Ok(Loaded { config: config.expect("what is missing has been reported"), warnings })
 }

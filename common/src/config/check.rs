@@ -1,7 +1,7 @@
 //! The verdict of `mqgate check`.
 
 use super::effective::{order_name, time};
-use super::leaf::{size, span};
+use super::leaf::{size, span, url};
 use super::render::Colour;
 use super::{Config, CoordinatorConfig, GroupConfig, InitialFrom, Loaded, QueueConfig};
 
@@ -64,7 +64,7 @@ fn group(group: &GroupConfig) -> Vec<String> {
     vec![
         group.group.to_string(),
         topics.join(","),
-        group.url.to_string(),
+        url::shown(&group.url.to_string()),
         begins,
         order_name(group.order).to_owned(),
         group.worker_num.to_string(),

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::leaf::{size, span};
+use super::leaf::{size, span, url};
 use super::{
     Config, CoordinatorConfig, EmbeddedQueueConfig, GroupConfig, InitialFrom, Order, ProxyConfig, PusherConfig, QueueConfig, Secret,
     Serializer, SuccessStatus,
 };
 
 impl Config {
-    /// What is in effect, as a file that would say the same; secrets are `"***"`. Several lines.
+    /// What is in effect, as a file that would say the same, on several lines. Secrets are `"***"`,
+    /// and so are user and password of a URL.
     pub fn effective(&self) -> String {
         format!("{:#}", self.to_json())
     }
@@ -71,7 +72,7 @@ fn pusher(pusher: &PusherConfig) -> Value {
 fn group(group: &GroupConfig) -> Value {
     let mut value = json!({
         "group": group.group,
-        "url": group.url.to_string(),
+        "url": url::shown(&group.url.to_string()),
         "topics": group.topics,
         "worker_num": group.worker_num,
         "retry_times": group.retry_times,

@@ -4,6 +4,9 @@ use jsonc_parser::common::Range;
 
 use super::source::{Position, Source};
 
+/// More faults than this are counted, not kept: each holds its line.
+const MAX_FAULTS: usize = 1000;
+
 /// Where a fault or a warning belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -77,11 +80,13 @@ pub(super) struct Report<'a> {
     source: Option<&'a Source<'a>>,
     faults: Vec<(usize, Fault)>,
     warnings: Vec<(usize, Warning)>,
+    secrets: Vec<Position>,
+    omitted: usize,
 }
 
 impl<'a> Report<'a> {
     pub(super) fn new(source: Option<&'a Source<'a>>) -> Self {
-        Self { source, faults: Vec::new(), warnings: Vec::new() }
+        Self { source, faults: Vec::new(), warnings: Vec::new(), secrets: Vec::new(), omitted: 0 }
     }
 
     pub(super) fn fault(&mut self, range: Range, path: &str, message: impl Into<String>) {
@@ -89,8 +94,17 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn fault_at(&mut self, spot: &Spot, message: impl Into<String>) {
+        if self.faults.len() == MAX_FAULTS {
+            self.omitted += 1;
+            return;
+        }
         let (order, place) = self.place(spot.origin);
         self.faults.push((order, Fault { place, path: spot.path.clone(), message: message.into() }));
+    }
+
+    /// What stands there is a secret: no line that is shown shows it.
+    pub(super) fn hide(&mut self, range: Range) {
+        self.secrets.extend(self.source.map(|source| source.position(range)));
     }
 
     pub(super) fn warning(&mut self, range: Range, path: &str, message: impl Into<String>) {
@@ -98,6 +112,9 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn warning_at(&mut self, spot: &Spot, message: impl Into<String>) {
+        if self.warnings.len() == MAX_FAULTS {
+            return;
+        }
         let (order, place) = self.place(spot.origin);
         self.warnings.push((order, Warning { place, path: spot.path.clone(), message: message.into() }));
     }
@@ -116,6 +133,15 @@ impl<'a> Report<'a> {
 
     /// The verdict, each list in the order of the file.
     pub(super) fn finish(mut self) -> Result<Vec<Warning>, Faults> {
+        let faults = self.faults.iter_mut().map(|(_, fault)| &mut fault.place);
+        for place in faults.chain(self.warnings.iter_mut().map(|(_, warning)| &mut warning.place)) {
+            if let Place::At { position, .. } = place {
+                self.secrets.iter().for_each(|secret| position.redact(secret));
+            }
+        }
+        if let (1.., Some(source)) = (self.omitted, self.source) {
+            self.faults.push((usize::MAX, Fault::of_file(source.name, format!("and {} more faults, which are not shown", self.omitted))));
+        }
         self.faults.sort_by_key(|(order, _)| *order);
         self.warnings.sort_by_key(|(order, _)| *order);
         match self.faults.is_empty() {

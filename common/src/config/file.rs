@@ -105,8 +105,8 @@ section! {
         allow_anonymous: Flag = Flag(false),
         /// How long a message may take to be acknowledged by the queue; past it the answer is 504.
         produce_timeout: Span = Span::new("5s", "10ms", "1h"),
-        /// Key, value and headers of one message together; more is answered 413.
-        max_message_bytes: Size = Size { default: "1000000", min: 1, max: 1 << 30 },
+        /// Key, value and headers of one message together; more is answered 413. The queue's own limit lies just above the bound.
+        max_message_bytes: Size = Size { default: "1000000", min: 1, max: 31 << 20 },
         /// Requests being served at once; more are answered 503.
         max_in_flight_requests: Count = Count { default: 10_000, min: 1, max: 1_000_000 },
         /// Bytes of messages being served at once; more are answered 503.

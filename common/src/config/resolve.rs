@@ -9,6 +9,7 @@ use super::section::Given;
 use super::{Config, CoordinatorConfig, EmbeddedQueueConfig, GroupConfig, ProxyConfig, PusherConfig, QueueConfig, Secret};
 use crate::ids::GroupName;
 
+mod dead_letters;
 mod group;
 
 /// `None`: something was refused, and is reported.
@@ -129,6 +130,7 @@ fn instance() -> String {
 fn groups(raw: Vec<Given<file::Group>>, report: &mut Report<'_>) -> Option<Vec<GroupConfig>> {
     let mut names: HashMap<GroupName, Spot> = HashMap::new();
     let mut groups = Some(Vec::with_capacity(raw.len()));
+    dead_letters::check(&raw, report);
     for entry in raw {
         let resolved = entry.value.and_then(|entry| {
             let name = group::name(&entry);

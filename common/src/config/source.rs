@@ -29,6 +29,17 @@ pub struct Position {
     pub width: usize,
 }
 
+impl Position {
+    /// Puts asterisks for what is meant by `secret`, if that is in the same line.
+    pub(super) fn redact(&mut self, secret: &Self) {
+        if self.line == secret.line {
+            let meant = secret.column..secret.column + secret.width;
+            let line = self.source_line.chars().zip(1..).map(|(c, column)| if meant.contains(&column) { '*' } else { c });
+            self.source_line = line.collect();
+        }
+    }
+}
+
 /// Why bytes are no text at all.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoText {

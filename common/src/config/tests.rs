@@ -4,6 +4,7 @@
 use super::*;
 
 mod addresses;
+mod bounds;
 mod effective;
 mod groups;
 mod properties;

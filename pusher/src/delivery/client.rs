@@ -17,7 +17,6 @@ use rustls::ClientConfig;
 use self::connector::Connector;
 pub(super) use self::failure::{Broken, Repeat};
 
-mod address;
 mod connector;
 mod dial;
 mod failure;

@@ -16,6 +16,9 @@ impl Leaf for SecretText {
     type Value = Secret;
 
     fn read(&self, value: &Value<'_>, path: &str, report: &mut Report<'_>) -> Option<Secret> {
+        if !matches!(value, Value::StringLit(text) if text.value.starts_with("env:") || text.value.starts_with("file:")) {
+            report.hide(value.range());
+        }
         let Value::StringLit(text) = value else {
             // Not even a number that might be one is repeated.
             report.fault(value.range(), path, "expected a text, \"env:NAME\" or \"file:PATH\"");

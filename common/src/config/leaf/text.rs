@@ -3,7 +3,7 @@
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 
-use super::{Kind, Leaf, wrong_type};
+use super::{Kind, Leaf, url, wrong_type};
 use crate::config::fault::{Report, Spot};
 
 pub(in crate::config) struct Text<T> {
@@ -22,6 +22,9 @@ impl<T> Leaf for Text<T> {
         let Value::StringLit(text) = value else {
             return wrong_type(self.what, "", value, path, report);
         };
+        if url::has_user(&text.value) {
+            report.hide(value.range());
+        }
         (self.parse)(&text.value).map_err(|why| report.fault(value.range(), path, why)).ok()
     }
 

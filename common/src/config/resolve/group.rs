@@ -33,7 +33,6 @@ pub(super) fn config(raw: Group, name: Option<GroupName>, report: &mut Report<'_
         report.fault_at(&raw.format.spot, "this `format` comes with a later version; \"raw\" is what there is");
     }
     let topics = raw.topics.value.and_then(|topics| distinct(topics, report));
-    check_dead_letters(topics.as_deref(), &raw.dead_letter_topic, report);
     let order = order(&raw.order, &raw.arbiter_name, report);
     let initial_from = initial_from(&raw.initial_from_oldest, &raw.initial_from, report);
     let connect_timeout = connect_timeout(&raw.timeout, &raw.connect_timeout, report);
@@ -103,14 +102,6 @@ fn distinct(topics: Vec<Given<Topic>>, report: &mut Report<'_>) -> Option<Vec<To
         });
     }
     distinct
-}
-
-fn check_dead_letters(topics: Option<&[Topic]>, dead: &Given<Option<Topic>>, report: &mut Report<'_>) {
-    if let (Some(topics), Some(Some(topic))) = (topics, &dead.value)
-        && topics.contains(topic)
-    {
-        report.fault_at(&dead.spot, format!("{topic} is one of the group's own topics: what it gives up would come back to it for ever"));
-    }
 }
 
 fn order(order: &Given<Order>, arbiter: &Given<Option<Arbiter>>, report: &mut Report<'_>) -> Option<Order> {

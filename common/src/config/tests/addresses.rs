@@ -83,8 +83,23 @@ fn secrets_are_found_and_never_shown() {
     assert!(loaded.config.effective().contains(r#""admin_token": "***""#));
     assert!(refusal(r#"{ "pusher": { "admin_token": "env:MQGATE_NO_SUCH" } }"#).1.contains("MQGATE_NO_SUCH"));
     assert!(refusal(r#"{ "pusher": { "admin_token": "file:/nonexistent/token" } }"#).1.contains("/nonexistent/token"));
-    let (_, message) = refusal(r#"{ "pusher": { "admin_token": 12345 } }"#);
-    assert!(message.contains("expected a text") && !message.contains("12345"), "{message}");
+}
+
+#[test]
+fn a_secret_is_not_shown_for_being_wrong() {
+    for text in [r#""two words""#, "12345", r#""geheimnisvoll-ü""#] {
+        let shown = read(&format!(r#"{{ "pusher": {{ "admin_token": {text} }} }}"#)).unwrap_err().to_string();
+        assert!(shown.contains("\"admin_token\": **") && !shown.contains(text), "{shown}");
+    }
+}
+
+#[test]
+fn a_receivers_password_is_sent_and_not_shown() {
+    let loaded = read(r#"{ "consumer_groups": [{ "url": "http://user:pass@rx/a", "topics": ["t"] }] }"#).unwrap();
+    assert_eq!(loaded.config.groups[0].url.authority().unwrap().as_str(), "user:pass@rx");
+    let shown = loaded.config.effective() + &verdict("t.json", &loaded, Colour::Plain);
+    assert_eq!((shown.matches("http://***@rx/a").count(), shown.contains(":pass@")), (2, false), "{shown}");
+    assert!(read(&loaded.config.effective()).is_ok());
 }
 
 #[test]
@@ -160,6 +175,13 @@ fn wrong_flags_are_all_reported_by_their_names() {
     };
     let paths: Vec<String> = flags(&overrides).into_iter().map(|(_, _, path, _)| path).collect();
     assert_eq!(paths, ["--admin", "--push", "--push", "--push", "--listen"]);
+}
+
+#[test]
+fn flags_are_judged_even_beside_a_syntax_error() {
+    let overrides = Overrides { admin: Some("nowhere".to_owned()), ..Overrides::default() };
+    let all = seen(&parse("t.json", b"{ oops }", &overrides).unwrap_err());
+    assert_eq!(all.iter().map(|(_, _, path, _)| path.as_str()).collect::<Vec<_>>(), ["$", "--admin"]);
 }
 
 #[test]

@@ -129,6 +129,22 @@ fn dead_letters_never_come_back_to_their_group() {
 }
 
 #[test]
+fn dead_letters_that_come_back_through_another_group_are_warned_of() {
+    let groups = |last: &str| {
+        format!(
+            r#"{{ "consumer_groups": [
+            {{ "url": "http://a/", "topics": ["a"], "bypass_failed": true, "dead_letter_topic": "b" }},
+            {{ "url": "http://b/", "topics": ["b", "x"], "bypass_failed": true, "dead_letter_topic": "c" }},
+            {{ "url": "http://c/", "topics": ["c"], "bypass_failed": {last} }} ] }}"#
+        )
+    };
+    let rings = |last: &str| warnings(&groups(last)).iter().filter(|text| text.contains("comes back")).count();
+    assert_eq!(rings(r#"true, "dead_letter_topic": "a""#), 3);
+    assert_eq!(rings(r#"true, "dead_letter_topic": "d""#), 0);
+    assert_eq!(rings(r#"false, "dead_letter_topic": "a""#), 0, "a group that gives nothing up ends it");
+}
+
+#[test]
 fn policies_without_effect_are_warned_of() {
     assert!(warnings(&group_file(r#""bypass_failed": true"#)).concat().contains("`dead_letter_topic` keeps them"));
     assert!(warnings(&group_file(r#""dead_letter_topic": "d""#)).concat().contains("no message is ever given up"));

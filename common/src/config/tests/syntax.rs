@@ -120,6 +120,14 @@ fn a_file_that_cannot_be_read_is_named() {
 }
 
 #[test]
+fn more_faults_than_anybody_reads_are_counted() {
+    let text = format!("{{ \"consumer_groups\": [{}] }}", "1,".repeat(3000));
+    let all = refused(&text);
+    assert_eq!(all.len(), 1001);
+    assert!(all[1000].3.contains("and 2000 more faults"), "{:?}", all[1000]);
+}
+
+#[test]
 fn a_fault_is_shown_with_its_line() {
     let faults =
         read("{\n\t\"consumer_groups\": [\n\t\t{ \"url\": \"http://rx/\", \"topics\": [\"t\"], \"retry_time\": 4 }\n\t]\n}").unwrap_err();

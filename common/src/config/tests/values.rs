@@ -156,6 +156,7 @@ fn every_fault_is_reported_at_once() {
         (7, "consumer_groups[1].url"),
         (7, "consumer_groups[1].topics[1]"),
         (7, "consumer_groups[1].topics[2]"),
+        (7, "consumer_groups[1].dead_letter_topic"),
         (9, "rate"),
     ];
     assert_eq!(places, expected.map(|(line, path)| (line, path.to_owned())));

@@ -5,13 +5,13 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use common::config::is_cloud_metadata;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use super::address::is_forbidden;
 use super::failure::ConnectError;
 
 /// How long one address may take before the next is tried beside it (RFC 8305 §5).
@@ -71,7 +71,7 @@ pub(super) async fn dial(addresses: Vec<SocketAddr>) -> Result<TcpStream, Connec
 }
 
 async fn dial_one(address: SocketAddr) -> Result<TcpStream, ConnectError> {
-    if is_forbidden(address.ip()) {
+    if is_cloud_metadata(address.ip()) {
         return Err(ConnectError::Forbidden(address));
     }
     let stream = TcpStream::connect(address).await.map_err(|error| ConnectError::Tcp(address, error))?;
