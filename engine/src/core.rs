@@ -31,6 +31,9 @@ mod state;
 mod tests;
 pub(crate) mod verdict;
 
+/// How many events may be ready beyond what can be started.
+const READY_AHEAD: usize = 64;
+
 /// One partition under one epoch.
 pub(crate) struct Core<P> {
     options: Arc<Options>,
@@ -79,6 +82,11 @@ impl<P> Core<P> {
             pending_retries: 0,
             finished: 0,
         }
+    }
+
+    /// Whether more events are ready than will be started soon: no need to hold more in memory yet.
+    pub(crate) fn has_plenty(&self) -> bool {
+        self.ready.unlimited() >= READY_AHEAD.max(2 * self.options.worker_num)
     }
 
     /// What keeps an event of this size out. With nothing unfinished any event may come in.

@@ -1,11 +1,25 @@
 //! Doubly linked lists threaded through a slab: joining and leaving at any place is O(1) and
 //! allocates nothing, and an entry that leaves never stays behind as a stale copy.
 
+use std::num::NonZeroU32;
+
 use slab::Slab;
 
-/// An entry's place in its partition's slab; used again once the entry has gone.
+/// An entry's place in its partition's slab; used again once the entry has gone. Counted from 1, so
+/// that no place takes no room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Slot(u32);
+pub(crate) struct Slot(NonZeroU32);
+
+impl Slot {
+    fn new(at: usize) -> Self {
+        let number = u32::try_from(at + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("a partition's unfinished records are bounded far below 2^32"))
+    }
+
+    fn at(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// Up to this capacity an emptied slab keeps its memory.
 const KEPT_CAPACITY_RECORDS: usize = 256;
@@ -37,13 +51,12 @@ impl<T> Nodes<T> {
     }
 
     pub(crate) fn insert(&mut self, value: T) -> Slot {
-        let at = self.0.insert(Node { links: [Link::default(); LISTS], value });
-        Slot(u32::try_from(at).expect("a partition's unfinished records are bounded far below 2^32"))
+        Slot::new(self.0.insert(Node { links: [Link::default(); LISTS], value }))
     }
 
     /// The entry must be in no list any more.
     pub(crate) fn remove(&mut self, slot: Slot) -> T {
-        let value = self.0.remove(slot.0 as usize).value;
+        let value = self.0.remove(slot.at()).value;
         if self.0.is_empty() && self.0.capacity() > KEPT_CAPACITY_RECORDS {
             self.0 = Slab::new();
         }
@@ -51,11 +64,11 @@ impl<T> Nodes<T> {
     }
 
     pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
-        self.0.get(slot.0 as usize).map(|node| &node.value)
+        self.0.get(slot.at()).map(|node| &node.value)
     }
 
     fn link(&mut self, slot: Slot, list: usize) -> &mut Link {
-        &mut self.0[slot.0 as usize].links[list]
+        &mut self.0[slot.at()].links[list]
     }
 }
 
@@ -63,13 +76,13 @@ impl<T> std::ops::Index<Slot> for Nodes<T> {
     type Output = T;
 
     fn index(&self, slot: Slot) -> &T {
-        &self.0[slot.0 as usize].value
+        &self.0[slot.at()].value
     }
 }
 
 impl<T> std::ops::IndexMut<Slot> for Nodes<T> {
     fn index_mut(&mut self, slot: Slot) -> &mut T {
-        &mut self.0[slot.0 as usize].value
+        &mut self.0[slot.at()].value
     }
 }
 
@@ -109,7 +122,7 @@ impl<const L: usize> List<L> {
 
     /// From head to tail.
     pub(crate) fn iter<'a, T>(&self, nodes: &'a Nodes<T>) -> impl Iterator<Item = Slot> + 'a {
-        std::iter::successors(self.head, |slot| nodes.0[slot.0 as usize].links[L].next)
+        std::iter::successors(self.head, |slot| nodes.0[slot.at()].links[L].next)
     }
 }
 

@@ -13,18 +13,24 @@ const READY: usize = 1;
 pub(crate) type Lane = usize;
 
 pub(crate) struct ReadyLanes {
-    lanes: Vec<List<READY>>,
+    lanes: Vec<Queue>,
     /// By event type.
     lane_of: Vec<Lane>,
     turns: u64,
     ready: usize,
 }
 
+#[derive(Clone, Default)]
+struct Queue {
+    list: List<READY>,
+    len: usize,
+}
+
 impl ReadyLanes {
     pub(crate) fn new(types: &EventTypes) -> Self {
         let lane_of = types.lanes();
         let count = lane_of.iter().max().map_or(0, |last| *last) + 1;
-        Self { lanes: vec![List::default(); count], lane_of, turns: 0, ready: 0 }
+        Self { lanes: vec![Queue::default(); count], lane_of, turns: 0, ready: 0 }
     }
 
     pub(crate) fn lanes(&self) -> std::ops::Range<Lane> {
@@ -35,9 +41,14 @@ impl ReadyLanes {
         self.ready == 0
     }
 
+    /// Ready events whose type has no limit.
+    pub(crate) fn unlimited(&self) -> usize {
+        self.lanes[0].len
+    }
+
     /// The first of a lane and its turn.
     pub(crate) fn first<P>(&self, entries: &Entries<P>, lane: Lane) -> Option<(u64, Slot)> {
-        self.lanes[lane].head().map(|slot| (entries[slot].value.turn, slot))
+        self.lanes[lane].list.head().map(|slot| (entries[slot].value.turn, slot))
     }
 
     pub(crate) fn push<P>(&mut self, entries: &mut Entries<P>, slot: Slot) {
@@ -45,14 +56,16 @@ impl ReadyLanes {
         entries[slot].value.turn = self.turns;
         entries[slot].value.stage = Stage::Ready;
         let lane = self.lane(entries, slot);
-        self.lanes[lane].push_back(entries, slot);
+        self.lanes[lane].list.push_back(entries, slot);
+        self.lanes[lane].len += 1;
         self.ready += 1;
     }
 
     /// The entry must be ready, with the aim it was pushed with.
     pub(crate) fn remove<P>(&mut self, entries: &mut Entries<P>, slot: Slot) {
         let lane = self.lane(entries, slot);
-        self.lanes[lane].remove(entries, slot);
+        self.lanes[lane].list.remove(entries, slot);
+        self.lanes[lane].len -= 1;
         self.ready -= 1;
     }
 

@@ -182,6 +182,9 @@ where
         // Read once, and only for a delay.
         let wall_now = self.shared.options.delay.map(|_| self.shared.clock.now());
         for read in 0..ADMISSIONS_PER_PASS {
+            if self.core.has_plenty() {
+                return read > 0;
+            }
             match self.intake.take(&self.shared.decoder, &self.shared.options.event_types) {
                 Taken::Record(Decoded::Event(event)) => {
                     if let Some(blocked) = self.no_room(&event, cx) {
