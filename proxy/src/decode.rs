@@ -1,0 +1,65 @@
+//! From a request to messages, or to a precise refusal. Nothing here waits, and nothing here knows
+//! the queue.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use common::ids::Topic;
+use common::problem::{Kind, Problem};
+use common::record::TimestampMs;
+
+pub(crate) mod batch;
+pub(crate) mod lines;
+mod metadata;
+pub(crate) mod original;
+mod percent;
+pub(crate) mod plain;
+mod query;
+#[cfg(test)]
+mod tests;
+
+const DAY_MS: TimestampMs = 24 * 60 * 60 * 1000;
+
+/// The time that timestamps are compared with.
+pub(crate) fn now_ms() -> TimestampMs {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    TimestampMs::try_from(since.as_millis()).unwrap_or(TimestampMs::MAX)
+}
+
+fn malformed(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
+    Problem::new(Kind::Malformed, detail)
+}
+
+fn illegal_topic(error: &common::ids::TopicError) -> Problem {
+    Problem::new(Kind::IllegalTopic, error.to_string())
+}
+
+/// A topic from a segment of a path.
+pub(crate) fn topic_of_path(segment: &str) -> Result<Topic, Problem> {
+    let bytes =
+        percent::decode(segment.as_bytes(), percent::Plus::Literal).map_err(|bad| malformed(format!("topic in the path: {bad}")))?;
+    let not_utf8 = |_| Problem::new(Kind::IllegalTopic, "the topic in the path is not UTF-8; legal are A-Z a-z 0-9 . _ -");
+    Topic::new(std::str::from_utf8(&bytes).map_err(not_utf8)?).map_err(|error| illegal_topic(&error))
+}
+
+/// Milliseconds, within a day of now: seconds or microseconds by mistake are out by years.
+fn check_timestamp(timestamp: TimestampMs, now: TimestampMs) -> Result<TimestampMs, Problem> {
+    if timestamp.abs_diff(now) <= DAY_MS.unsigned_abs() {
+        return Ok(timestamp);
+    }
+    Err(malformed(format!("timestamp {timestamp} is not within a day of now ({now}); it counts milliseconds since 1970")))
+}
+
+/// The known name that is nearest, if any is near.
+fn did_you_mean(name: &str, known: &[&'static str]) -> String {
+    let near = known.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
+    match near {
+        Some((distance, known)) if distance <= known.len().div_ceil(3) => format!("; did you mean {known}?"),
+        _ => format!("; known are {}", known.join(", ")),
+    }
+}
+
+/// Cut for a text that is shown, at a character's border.
+pub(crate) fn shown(text: &str) -> &str {
+    const MAX_SHOWN_BYTES: usize = 80;
+    &text[..text.floor_char_boundary(MAX_SHOWN_BYTES)]
+}
