@@ -1,6 +1,7 @@
 //! From what was read to what the program uses: what a single field cannot say.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::fault::{Report, Spot};
 use super::file::{self, EmbeddedQueue, File, Kafka};
@@ -11,6 +12,9 @@ use crate::ids::GroupName;
 
 mod dead_letters;
 mod group;
+
+/// The default, which may be written down without comment.
+const UNUSED_PROXY_ADMIN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9089);
 
 /// `None`: something was refused, and is reported.
 pub(super) fn config(file: File, report: &mut Report<'_>) -> Option<Config> {
@@ -56,7 +60,7 @@ fn proxy(raw: file::Proxy, report: &mut Report<'_>) -> Option<ProxyConfig> {
         );
         report.fault_at(&raw.listen.spot, message);
     }
-    if raw.admin.is_given() {
+    if raw.admin.value.is_some_and(|admin| admin != UNUSED_PROXY_ADMIN) {
         report.warning_at(&raw.admin.spot, "`standalone` serves one admin port, `pusher.admin`; this one is not opened");
     }
     if let (Some(message), Some(all)) = (raw.max_message_bytes.value, raw.max_in_flight_bytes.value)
@@ -112,7 +116,7 @@ fn pusher(raw: file::Pusher, proxy: Option<&ProxyConfig>, report: &mut Report<'_
     })
 }
 
-fn check_token(name: &str, admin: &Given<std::net::SocketAddr>, token: &Given<Option<Secret>>, report: &mut Report<'_>) {
+fn check_token(name: &str, admin: &Given<SocketAddr>, token: &Given<Option<Secret>>, report: &mut Report<'_>) {
     if let (Some(address), Some(None)) = (admin.value, &token.value)
         && !is_loopback(address)
     {

@@ -64,6 +64,12 @@ fn no_open_door_is_left_by_accident() {
 }
 
 #[test]
+fn an_admin_port_that_is_not_opened_is_warned_of() {
+    assert!(warnings(r#"{ "proxy": { "admin": "127.0.0.1:9999" } }"#).concat().contains("one admin port, `pusher.admin`"));
+    assert!(!warnings(r#"{ "proxy": { "admin": "127.0.0.1:9089" } }"#).concat().contains("admin"));
+}
+
+#[test]
 fn two_servers_do_not_share_a_port() {
     assert_eq!(refusal(r#"{ "proxy": { "listen": "127.0.0.1:9091" } }"#).0, "pusher.admin");
     assert!(read(r#"{ "proxy": { "listen": "127.0.0.1:0" }, "pusher": { "admin": "127.0.0.1:0" } }"#).is_ok());
