@@ -113,7 +113,7 @@ section! {
         max_in_flight_bytes: Size = Size { default: "64MiB", min: 1, max: 1 << 40 },
         /// How long the head of a request may take.
         head_timeout: Span = Span::new("10s", "10ms", "1h"),
-        /// How long the body of a request may take to come forward.
+        /// How long the body of a request may take; of a batch, each line of it.
         body_timeout: Span = Span::new("30s", "10ms", "1h"),
         /// How long a connection may lie idle between two requests.
         idle_timeout: Span = Span::new("75s", "10ms", "1d"),
