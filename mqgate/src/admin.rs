@@ -1,11 +1,15 @@
 //! What `topics` and `groups` ask of a running mqgate's admin port.
 
+use std::time::Duration;
+
 use reqwest::{Method, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::http::{self, Answer};
+
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How the admin port is reached.
 #[derive(clap::Args, Debug)]
@@ -26,14 +30,15 @@ impl Admin {
     pub(crate) async fn ask(&self, method: Method, segments: &[&str], body: Option<Value>) -> Result<Answer, Failure> {
         let mut url = self.admin.join("v1").expect("a constant path joins any URL");
         url.path_segments_mut().expect("an http URL has a path").extend(segments);
-        let mut request = http::client(&self.admin)?.request(method, url).header("content-type", "application/json");
+        let mut request =
+            http::client(&self.admin)?.request(method, url).header("content-type", "application/json").timeout(ANSWER_TIMEOUT);
         if let Some(token) = &self.admin_token {
             request = request.bearer_auth(token);
         }
         if let Some(body) = body {
             request = request.body(body.to_string());
         }
-        let unanswered = |error| http::unanswered(&self.admin, "mqgate standalone", error);
+        let unanswered = |error: reqwest::Error| http::unanswered(&self.admin, &error);
         Answer::read(request.send().await.map_err(unanswered)?).await.map_err(unanswered)
     }
 

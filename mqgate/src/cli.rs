@@ -4,7 +4,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
-use crate::{completions, groups, later, listen, send, topics};
+use crate::{check, completions, groups, later, listen, send, standalone, topics};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -30,6 +30,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
+    Standalone(standalone::Args),
+    Check(check::Args),
     Send(send::Args),
     Listen(listen::Args),
     Topics(topics::Args),
@@ -56,6 +58,8 @@ pub(crate) fn parse() -> Command {
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
+        Command::Standalone(args) => standalone::run(args),
+        Command::Check(args) => check::run(&args),
         Command::Send(args) => client(send::run(args)),
         Command::Listen(args) => client(listen::run(args)),
         Command::Topics(args) => client(topics::run(args)),

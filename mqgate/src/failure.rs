@@ -12,6 +12,8 @@ pub(crate) enum Failure {
     Failed(anyhow::Error),
     /// Exit code 2: the command line or the configuration is at fault, and nothing was tried.
     Usage(anyhow::Error),
+    /// Exit code 2: every fault of the configuration, rendered, with its line break.
+    Configuration(String),
     /// Exit code 1; what there is to say has been printed.
     Reported,
 }
@@ -32,6 +34,10 @@ impl Failure {
             Self::Failed(error) if is_broken_pipe(&error) => return ExitCode::SUCCESS,
             Self::Failed(error) => (error, 1),
             Self::Usage(error) => (error, 2),
+            Self::Configuration(faults) => {
+                anstream::eprint!("{faults}");
+                return ExitCode::from(2);
+            }
             Self::Reported => return ExitCode::from(1),
         };
         let red = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));

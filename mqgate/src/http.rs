@@ -35,15 +35,18 @@ pub(crate) fn client(base: &Url) -> Result<Client, Failure> {
 }
 
 /// A request that got no answer, in words: above all, whether anything listens there.
-pub(crate) fn unanswered(base: &Url, start_it: &str, error: reqwest::Error) -> Failure {
+pub(crate) fn unanswered(base: &Url, error: &reqwest::Error) -> Failure {
     let at = base.as_str().trim_end_matches('/');
     if error.is_connect() {
-        return Failure::failed(format_args!("no mqgate answers at {at} ({}). Is it running? Start it with: {start_it}", cause(&error)));
+        return Failure::failed(format_args!(
+            "no mqgate answers at {at} ({}). Is it running? Start it with: mqgate standalone",
+            cause(error)
+        ));
     }
     if error.is_timeout() {
         return Failure::failed(format_args!("{at} took the request but did not answer in time"));
     }
-    Failure::failed(format_args!("the connection to {at} broke off before an answer came: {}", cause(&error)))
+    Failure::failed(format_args!("the connection to {at} broke off before an answer came: {}", cause(error)))
 }
 
 /// The innermost error, which names the operating system's reason.

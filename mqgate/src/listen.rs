@@ -125,7 +125,7 @@ impl Receiver {
                 let number = self.received.fetch_add(1, Ordering::Relaxed) + 1;
                 let received = Received { number, method: parts.method, target: parts.uri, version: parts.version, headers, body };
                 // A closed stdout is no reason to stop receiving; it ends the program by itself.
-                let _ = output::line(received.block(jiff::ZonedDateTime::now(), self.status, self.delay));
+                let _ = output::line(received.block(&jiff::ZonedDateTime::now(), self.status, self.delay));
                 self.status
             }
             Ok(Ok(_)) => StatusCode::PAYLOAD_TOO_LARGE,

@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 mod admin;
+mod check;
 mod cli;
 mod completions;
 mod failure;
@@ -12,6 +13,7 @@ mod later;
 mod listen;
 mod output;
 mod send;
+mod standalone;
 mod topics;
 
 #[global_allocator]

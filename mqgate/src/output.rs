@@ -2,11 +2,25 @@
 
 use std::io::{self, Write};
 
+use anstream::ColorChoice;
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, Table, presets};
+use common::config::Colour;
 
 /// Writes one line, as it is, to stdout. Colours vanish where stdout is no terminal.
 pub(crate) fn line(text: impl std::fmt::Display) -> io::Result<()> {
     writeln!(anstream::stdout(), "{text}")
+}
+
+pub(crate) fn colour_of_stdout() -> Colour {
+    colour(anstream::AutoStream::choice(&io::stdout()))
+}
+
+pub(crate) fn colour_of_stderr() -> Colour {
+    colour(anstream::AutoStream::choice(&io::stderr()))
+}
+
+fn colour(choice: ColorChoice) -> Colour {
+    if choice == ColorChoice::Never { Colour::Plain } else { Colour::Ansi }
 }
 
 /// A column's title, and on which side its cells stand.

@@ -99,7 +99,7 @@ fn topic_url(args: &Args, rest: &str) -> Url {
 }
 
 async fn exchange(args: &Args, request: reqwest::RequestBuilder) -> Result<http::Answer, Failure> {
-    let unanswered = |error| http::unanswered(&args.proxy, "mqgate standalone", error);
+    let unanswered = |error: reqwest::Error| http::unanswered(&args.proxy, &error);
     let response = request.send().await.map_err(unanswered)?;
     http::Answer::read(response).await.map_err(unanswered)
 }

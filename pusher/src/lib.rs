@@ -20,5 +20,4 @@ mod readout;
 mod source;
 mod stop;
 
-pub use crate::prepare::StartError;
-pub use crate::pusher::Pusher;
+pub use crate::pusher::{Pusher, StartError};

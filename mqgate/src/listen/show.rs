@@ -56,7 +56,7 @@ impl Body {
 }
 
 impl Received {
-    pub(super) fn block(&self, at: ZonedDateTime, status: StatusCode, delay: Duration) -> String {
+    pub(super) fn block(&self, at: &ZonedDateTime, status: StatusCode, delay: Duration) -> String {
         let mut text = format!("{DIM}#{} at {}{DIM:#}\n", self.number, at.strftime("%H:%M:%S%.3f"));
         let _ = writeln!(text, "{BOLD}{} {}{BOLD:#} {:?}", self.method, self.target, self.version);
         for (name, value) in &self.headers {
@@ -114,8 +114,8 @@ mod tests {
             headers: vec![("X-Kmq-Topic".into(), b"orders".to_vec())],
             body: body(br#"{"n":1}"#),
         };
-        let at = "2026-11-29T15:04:05.678[UTC]".parse().unwrap();
-        let block = received.block(at, StatusCode::INTERNAL_SERVER_ERROR, Duration::from_secs(2));
+        let at: ZonedDateTime = "2026-11-29T15:04:05.678[UTC]".parse().unwrap();
+        let block = received.block(&at, StatusCode::INTERNAL_SERVER_ERROR, Duration::from_secs(2));
         let expected = "#3 at 15:04:05.678\nPOST /hook?a=1 HTTP/1.1\nX-Kmq-Topic: orders\n\n{\n  \"n\": 1\n}\nanswered 500 Internal Server Error after 2s\n";
         assert_eq!(anstream::adapter::strip_str(&block).to_string(), expected);
     }

@@ -6,22 +6,22 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// For anything that should take milliseconds; a busy machine is no failure.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-pub fn mqgate() -> Command {
+pub(crate) fn mqgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mqgate"));
     command.stdin(Stdio::null());
     command
 }
 
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     stdout: Receiver<String>,
     stderr: Receiver<String>,
 }
 
 impl Process {
-    pub fn start(command: &mut Command) -> Self {
+    pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let stdout = lines(child.stdout.take().unwrap());
         let stderr = lines(child.stderr.take().unwrap());
@@ -29,20 +29,24 @@ impl Process {
     }
 
     /// The lines of stdout up to the first that contains `end`.
-    pub fn stdout_until(&self, end: &str) -> Vec<String> {
+    pub(crate) fn stdout_until(&self, end: &str) -> Vec<String> {
         until(&self.stdout, end)
     }
 
-    pub fn stderr_until(&self, end: &str) -> Vec<String> {
+    pub(crate) fn stderr_until(&self, end: &str) -> Vec<String> {
         until(&self.stderr, end)
     }
 
-    pub fn signal(&self, name: &str) {
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status().unwrap();
         assert!(sent.success());
     }
 
-    pub fn ended(&mut self) -> ExitStatus {
+    pub(crate) fn ended(&mut self) -> ExitStatus {
         let started = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {

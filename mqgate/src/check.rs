@@ -1,0 +1,38 @@
+//! `mqgate check`: the verdict on a configuration, without starting anything.
+
+use std::path::PathBuf;
+
+use common::config::{self, Overrides};
+
+use crate::failure::Failure;
+use crate::output;
+
+/// Say whether a configuration is right, and what would be in effect
+#[derive(clap::Args, Debug)]
+#[command(after_help = "\
+Examples:
+  mqgate check mqgate.json
+  mqgate check mqgate.json --json | jq .proxy.listen
+
+Every fault is reported at once, with line, column and the nearest valid name; the exit code is 2 then.")]
+pub(crate) struct Args {
+    /// The configuration
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Print the values in effect alone, as a file that says the same
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let loaded = config::load(&args.file, &Overrides::default())
+        .map_err(|faults| Failure::Configuration(faults.render(output::colour_of_stderr())))?;
+    if args.json {
+        for warning in &loaded.warnings {
+            anstream::eprint!("{}", warning.render(output::colour_of_stderr()));
+        }
+        return Ok(output::line(loaded.config.effective())?);
+    }
+    let verdict = config::verdict(&args.file.display().to_string(), &loaded, output::colour_of_stdout());
+    Ok(output::line(format_args!("{verdict}\nIn effect:\n{}", loaded.config.effective()))?)
+}
