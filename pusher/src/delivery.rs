@@ -121,17 +121,19 @@ impl Delivery {
                 self.metrics.failed(broken.reason);
                 Outcome::Retry { not_before: None, failure: Failure { reason: broken.reason.label(), code: None, detail: broken.detail } }
             }
-            Attempted::Answered(Answer { status, headers, beginning }) => match self.policy.meaning(status, &headers, self.clock.now()) {
-                Meaning::Delivered => {
-                    self.metrics.delivered.inc();
-                    Outcome::Done
+            Attempted::Answered(Answer { status, headers, beginning }) => {
+                match self.policy.meaning(status, &headers, || self.clock.now()) {
+                    Meaning::Delivered => {
+                        self.metrics.delivered.inc();
+                        Outcome::Done
+                    }
+                    Meaning::Failed { reason, no_earlier_than } => {
+                        self.metrics.failed(reason);
+                        let failure = Failure { reason: reason.label(), code: Some(status.as_u16()), detail: beginning.describe(status) };
+                        Outcome::Retry { not_before: no_earlier_than.map(|wait| Instant::now() + wait), failure }
+                    }
                 }
-                Meaning::Failed { reason, no_earlier_than } => {
-                    self.metrics.failed(reason);
-                    let failure = Failure { reason: reason.label(), code: Some(status.as_u16()), detail: beginning.describe(status) };
-                    Outcome::Retry { not_before: no_earlier_than.map(|wait| Instant::now() + wait), failure }
-                }
-            },
+            }
         }
     }
 }

@@ -32,7 +32,8 @@ pub(super) enum Meaning {
 }
 
 impl Policy {
-    pub(super) fn meaning(self, status: StatusCode, headers: &HeaderMap, now: SystemTime) -> Meaning {
+    /// `now` is asked only where a date may have to be compared with it.
+    pub(super) fn meaning(self, status: StatusCode, headers: &HeaderMap, now: impl FnOnce() -> SystemTime) -> Meaning {
         let success = match self.success {
             SuccessStatus::Any2xx => status.is_success(),
             SuccessStatus::Exactly(wanted) => status.as_u16() == wanted,
@@ -40,7 +41,7 @@ impl Policy {
         match status {
             _ if success => Meaning::Delivered,
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                let no_earlier_than = retry_after(headers, now, self.retry_after_max);
+                let no_earlier_than = retry_after(headers, now(), self.retry_after_max);
                 Meaning::Failed { reason: Reason::of_status(status), no_earlier_than }
             }
             _ => Meaning::Failed { reason: Reason::of_status(status), no_earlier_than: None },
@@ -88,7 +89,7 @@ mod tests {
     fn meaning(success: SuccessStatus, status: u16) -> Meaning {
         let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static("2"))]);
         let policy = Policy { success, retry_after_max: Duration::from_secs(3600) };
-        policy.meaning(StatusCode::from_u16(status).unwrap(), &headers, SystemTime::UNIX_EPOCH)
+        policy.meaning(StatusCode::from_u16(status).unwrap(), &headers, || SystemTime::UNIX_EPOCH)
     }
 
     fn reason(success: SuccessStatus, status: u16) -> Option<&'static str> {

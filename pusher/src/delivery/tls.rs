@@ -1,9 +1,11 @@
 //! Whose certificates are trusted. They are always verified; there is no switch.
 
+use std::ffi::OsStr;
 use std::sync::{Arc, OnceLock};
 
 use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
+use rustls_native_certs::CertificateResult;
 
 /// What every https connection of the process is checked against; clones are the same.
 #[derive(Clone, Debug)]
@@ -70,10 +72,14 @@ fn verifying(roots: RootCertStore) -> ClientConfig {
 }
 
 fn system_roots() -> Result<RootCertStore, TlsError> {
-    let found = rustls_native_certs::load_native_certs();
+    let named = std::env::var_os("SSL_CERT_FILE").or_else(|| std::env::var_os("SSL_CERT_DIR"));
+    roots_of(rustls_native_certs::load_native_certs(), named.as_deref())
+}
+
+/// `named` is what the operator chose instead of the machine's store.
+fn roots_of(found: CertificateResult, named: Option<&OsStr>) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     let (usable, _) = roots.add_parsable_certificates(found.certs);
-    let named = std::env::var_os("SSL_CERT_FILE").or_else(|| std::env::var_os("SSL_CERT_DIR"));
     match (usable, named) {
         (0, Some(path)) => {
             let faults: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
@@ -89,5 +95,45 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
             Ok(roots)
         }
         (_, _) => Ok(roots),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, KeyPair};
+
+    use super::*;
+
+    fn found(certs: Vec<CertificateDer<'static>>) -> CertificateResult {
+        let mut found = CertificateResult::default();
+        found.certs = certs;
+        found
+    }
+
+    fn certificate() -> CertificateDer<'static> {
+        let key = KeyPair::generate().unwrap();
+        CertificateParams::new([]).unwrap().self_signed(&key).unwrap().der().clone()
+    }
+
+    #[test]
+    fn the_machines_store_is_trusted_and_nothing_beside_it() {
+        assert_eq!(roots_of(found(vec![certificate()]), None).unwrap().len(), 1);
+        assert_eq!(roots_of(found(vec![certificate(), certificate()]), Some(OsStr::new("/ca.pem"))).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_machine_without_a_store_gets_the_built_in_one() {
+        assert_eq!(roots_of(found(vec![]), None).unwrap().len(), webpki_roots::TLS_SERVER_ROOTS.len());
+    }
+
+    #[test]
+    fn a_chosen_store_that_cannot_be_read_is_a_fault_and_no_reason_to_trust_others() {
+        let fault = roots_of(found(vec![CertificateDer::from(b"rubbish".to_vec())]), Some(OsStr::new("/ca.pem"))).unwrap_err();
+        assert!(fault.to_string().contains("/ca.pem"), "{fault}");
+    }
+
+    #[test]
+    fn an_authority_that_is_no_certificate_is_refused() {
+        assert!(Tls::trusting([CertificateDer::from(b"rubbish".to_vec())]).is_err());
     }
 }

@@ -1,0 +1,280 @@
+//! What delivery costs on top of the HTTP client below it: CPU seconds per 100,000 requests of 1 KiB,
+//! 64 in flight, against a receiver in a process of its own, alternating in one run.
+//!
+//! `cargo run --release -p pusher --example delivery_cost [REQUESTS]`
+
+use std::convert::Infallible;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use common::config::{GroupConfig, InitialFrom, Order, RetryBackoff, Serializer, SuccessStatus};
+use common::coordinator::Lease;
+use common::ids::{Epoch, GroupName, Offset, Partition, Topic};
+use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
+use common::record::{Message, Payload, Record, TimestampMs};
+use engine::event::{Attempt, Event, Outcome};
+use engine::options::EventTypes;
+use engine::ports::{Decoded, Decoder, Processor};
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
+use pusher::decode::{Delivered, Origin, RecordDecoder, SourcedRecord};
+use pusher::delivery::{Delivery, DeliveryMetrics, Tls};
+use tokio::sync::watch;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const IN_FLIGHT: u32 = 64;
+const VALUE: &[u8] = &[b'x'; 1024];
+const ROUNDS: usize = 5;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads can be started");
+    match std::env::args().nth(1).as_deref() {
+        Some("receive") => runtime.block_on(receive()),
+        requests => runtime.block_on(compare(requests.and_then(|requests| requests.parse().ok()).unwrap_or(100_000))),
+    }
+}
+
+async fn receive() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    println!("{}", listener.local_addr().expect("it is bound"));
+    std::io::stdout().flush().expect("the parent listens");
+    loop {
+        let (stream, _) = listener.accept().await.expect("accepting works");
+        stream.set_nodelay(true).expect("a TCP option");
+        let service = service_fn(async |request: Request<Incoming>| {
+            let _ = request.into_body().collect().await;
+            Ok::<_, Infallible>(Response::new(Full::new(Bytes::from_static(b"ok"))))
+        });
+        tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+    }
+}
+
+/// The other process, which ends with this one.
+struct Receiver(Child);
+
+impl Receiver {
+    fn start() -> (Self, String) {
+        let own = std::env::current_exe().expect("this program has a path");
+        let mut child = Command::new(own).arg("receive").stdout(Stdio::piped()).spawn().expect("it starts once more");
+        let mut address = String::new();
+        BufReader::new(child.stdout.take().expect("it is piped")).read_line(&mut address).expect("it says its address");
+        (Self(child), format!("http://{}/cb", address.trim()))
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+    }
+}
+
+async fn compare(requests: u32) {
+    let (_receiver, url) = Receiver::start();
+    let bare = Arc::new(Bare::new(&url));
+    let delivery = Arc::new(Delivered1KiB::new(&url));
+    let (mut bare_costs, mut delivery_costs) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let of_bare = measure("bare hyper-util client", requests, || Arc::clone(&bare)).await;
+        let of_delivery = measure("delivery", requests, || Arc::clone(&delivery)).await;
+        bare_costs.push(of_bare);
+        delivery_costs.push(of_delivery);
+    }
+    let (bare, delivery) = (median(bare_costs), median(delivery_costs));
+    println!("medians: bare {bare:.2}, delivery {delivery:.2}, {:+.2} CPU s per 100,000; ratio {:.2}", delivery - bare, delivery / bare);
+}
+
+fn median(mut costs: Vec<f64>) -> f64 {
+    costs.sort_by(f64::total_cmp);
+    costs[costs.len() / 2]
+}
+
+trait Send1KiB: Send + Sync + 'static {
+    fn send(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// CPU seconds per 100,000.
+async fn measure<S: Send1KiB>(name: &str, requests: u32, sender: impl Fn() -> Arc<S>) -> f64 {
+    let left = Arc::new(AtomicU32::new(requests));
+    let (began, cpu) = (Instant::now(), cpu_seconds());
+    let workers: Vec<_> = (0..IN_FLIGHT)
+        .map(|_| {
+            let (left, sender) = (Arc::clone(&left), sender());
+            tokio::spawn(async move {
+                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                    sender.send().await;
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.await.expect("no worker panics");
+    }
+    let cost = (cpu_seconds() - cpu) / f64::from(requests) * 100_000.0;
+    println!("{name:>24}: {:>6.0} a second, {cost:.2} CPU s per 100,000", f64::from(requests) / began.elapsed().as_secs_f64());
+    cost
+}
+
+/// User and system time of this process: fields 14 and 15 of `stat`, in hundredths of a second.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux has it");
+    let (_, after_name) = stat.rsplit_once(')').expect("the name is in brackets");
+    let ticks = after_name.split_ascii_whitespace().skip(11).take(2);
+    ticks.map(|ticks| ticks.parse::<f64>().expect("a number of ticks")).sum::<f64>() / 100.0
+}
+
+struct Bare {
+    client: Client<HttpConnector, Full<Bytes>>,
+    url: http::Uri,
+}
+
+impl Bare {
+    fn new(url: &str) -> Self {
+        let mut connector = HttpConnector::new();
+        connector.set_nodelay(true);
+        let client = Client::builder(TokioExecutor::new()).build(connector);
+        Self { client, url: url.parse().expect("it is a URL") }
+    }
+}
+
+impl Send1KiB for Bare {
+    async fn send(&self) {
+        let request = Request::post(self.url.clone()).body(Full::new(Bytes::from_static(VALUE))).expect("it is a request");
+        let answer = self.client.request(request).await.expect("it is answered");
+        answer.into_body().collect().await.expect("it is read");
+    }
+}
+
+struct Delivered1KiB {
+    delivery: Delivery,
+    decoder: RecordDecoder,
+    origin: Arc<Origin>,
+    _lease: watch::Sender<bool>,
+}
+
+impl Delivered1KiB {
+    fn new(url: &str) -> Self {
+        let (holder, lease) = Lease::new(true);
+        let metrics = DeliveryMetrics::register(&mut Registry::default());
+        let delivery = Delivery::new(&group(url), Arc::new(NoQueue), lease, &metrics, &Tls::system());
+        Self {
+            delivery: delivery.expect("http needs no certificates"),
+            decoder: RecordDecoder::new(Serializer::Raw, Counter::default()),
+            origin: Origin::new(&topic(), None, "", Partition(3)),
+            _lease: holder,
+        }
+    }
+
+    fn event(&self) -> Event<Delivered> {
+        let payload = Payload { key: Some(Bytes::from_static(b"key-4711")), value: Some(Bytes::from_static(VALUE)), headers: Vec::new() };
+        let record = Record { offset: Offset(123_456), timestamp: 1_700_000_000_000, payload };
+        match self.decoder.decode(SourcedRecord { origin: Arc::clone(&self.origin), record }, &EventTypes::default()) {
+            Decoded::Event(event) => event,
+            Decoded::Skip { .. } => unreachable!("nothing is skipped"),
+        }
+    }
+}
+
+impl Send1KiB for Delivered1KiB {
+    async fn send(&self) {
+        let attempt = Attempt { number: 0, round: 0, epoch: engine::ids::Epoch(1) };
+        let outcome = self.delivery.process(&self.event(), attempt).await;
+        assert_eq!(outcome, Outcome::Done);
+    }
+}
+
+fn topic() -> Topic {
+    Topic::new("orders").expect("it is legal")
+}
+
+fn group(url: &str) -> GroupConfig {
+    GroupConfig {
+        group: GroupName::new("g").expect("it is legal"),
+        url: url.parse().expect("it is a URL"),
+        topics: vec![topic()],
+        worker_num: IN_FLIGHT as usize,
+        retry_times: 0,
+        bypass_failed: false,
+        failed_sleep: Duration::from_secs(1),
+        timeout: Duration::from_secs(10),
+        connect_timeout: Duration::from_secs(1),
+        processing_timeout: None,
+        retry_backoff: RetryBackoff { initial: Duration::from_millis(100), max: Duration::from_secs(10) },
+        initial_from: InitialFrom::Oldest,
+        order: Order::Key,
+        delay: None,
+        dead_letter_topic: None,
+        serializer: Serializer::Raw,
+        content_type: None,
+        success_status: SuccessStatus::Any2xx,
+        retry_after_max: Duration::from_secs(3600),
+        commit_interval: Duration::from_secs(1),
+        idle_timeout: Duration::from_secs(4),
+        connection_max_age: Duration::from_secs(300),
+        max_in_flight_records: 10_000,
+        max_in_flight_bytes: 16 << 20,
+    }
+}
+
+/// Nothing is given up here.
+struct NoQueue;
+
+fn unavailable() -> QueueError {
+    QueueError::Unavailable("there is no queue".into())
+}
+
+#[async_trait]
+impl Queue for NoQueue {
+    fn produce(&self, message: Message, _: Ack) -> Produce {
+        Produce::answered(Err(common::queue::ProduceError::UnknownTopic(message.topic)))
+    }
+
+    async fn topics(&self) -> Result<Vec<TopicInfo>, QueueError> {
+        Err(unavailable())
+    }
+
+    async fn topic(&self, _: &Topic) -> Result<Option<TopicInfo>, QueueError> {
+        Err(unavailable())
+    }
+
+    async fn create_topic(&self, _: &Topic, _: u32) -> Result<TopicInfo, CreateTopicError> {
+        Err(unavailable().into())
+    }
+
+    async fn delete_topic(&self, _: &Topic) -> Result<bool, QueueError> {
+        Err(unavailable())
+    }
+
+    async fn watermarks(&self, _: &Topic, _: Partition) -> Result<Watermarks, QueueError> {
+        Err(unavailable())
+    }
+
+    async fn offset_for_time(&self, _: &Topic, _: Partition, _: TimestampMs) -> Result<Offset, QueueError> {
+        Err(unavailable())
+    }
+
+    async fn open(&self, _: &Topic, _: Partition, _: Offset, _: Epoch) -> Result<Box<dyn Reader>, ReadError> {
+        Err(unavailable().into())
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        watch::Sender::new(0).subscribe()
+    }
+
+    fn missing(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
