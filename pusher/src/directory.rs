@@ -1,7 +1,6 @@
 //! Who keeps what, for those who ask: the admin API and the scrape.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use common::ids::GroupPartition;
 use engine::task::Status;
@@ -18,9 +17,6 @@ pub(crate) struct Entry {
     pub(crate) keeper: KeeperHandle,
 }
 
-/// A loop that does not answer in this time is left out.
-const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
-
 impl Entry {
     pub(crate) fn phase(&self) -> Phase {
         self.keeper.phase.borrow().clone()
@@ -30,16 +26,13 @@ impl Entry {
         matches!(*self.keeper.phase.borrow(), Phase::Serving(_))
     }
 
-    /// `None` unless it is being served right now.
+    /// `None` unless it is being served right now. Waits while its last commit is under way.
     pub(crate) async fn status(&self) -> Option<Status> {
         if !self.serving() {
             return None;
         }
         let (answer, answered) = oneshot::channel();
-        let asked = async {
-            self.keeper.commands.send(Command::Status(answer)).await.ok()?;
-            answered.await.ok()
-        };
-        tokio::time::timeout(STATUS_TIMEOUT, asked).await.ok().flatten()
+        self.keeper.commands.send(Command::Status(answer)).await.ok()?;
+        answered.await.ok()
     }
 }

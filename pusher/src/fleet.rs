@@ -1,7 +1,7 @@
 //! Decides which partitions this process keeps, from fresh reads, whenever something may have
 //! changed: a hint of the queue or the coordinator, a keeper that ended, and every 10 s.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,9 @@ pub(crate) struct Fleet {
     keepers: JoinSet<GroupPartition>,
     /// Which keeper a task is, for one that panicked.
     tasks: HashMap<Id, GroupPartition>,
-    paused: HashMap<GroupName, bool>,
+    paused: HashSet<GroupName>,
+    /// Whether the lease held when that was last said.
+    held: bool,
     directory: watch::Sender<Directory>,
 }
 
@@ -53,7 +55,8 @@ impl Fleet {
             kept: HashMap::new(),
             keepers: JoinSet::new(),
             tasks: HashMap::new(),
-            paused: HashMap::new(),
+            paused: HashSet::new(),
+            held: true,
             directory,
         }
     }
@@ -63,9 +66,15 @@ impl Fleet {
         let mut hints = self.backends.coordinator.hints();
         let mut changes = self.backends.queue.changes();
         loop {
+            let (groups, backends, serving) = (self.groups.clone(), self.backends.clone(), self.serving());
             let read = tokio::select! {
                 () = drain.cancelled() => break,
-                read = View::read(&self.groups, &self.backends, self.serving()) => read,
+                // Not to wait for a coordinator that does not answer: open attempts must be cut now.
+                _ = self.lease.changed() => {
+                    self.permit();
+                    continue;
+                }
+                read = View::read(&groups, &backends, serving) => read,
             };
             let again = match read {
                 Ok(view) => {
@@ -82,7 +91,7 @@ impl Fleet {
                 () = drain.cancelled() => break,
                 Ok(()) = hints.changed() => {}
                 Ok(()) = changes.changed() => {}
-                _ = self.lease.changed() => {}
+                _ = self.lease.changed() => self.permit(),
                 Some(ended) = self.keepers.join_next_with_id() => self.ended(ended),
                 () = tokio::time::sleep(again) => {}
             }
@@ -103,13 +112,14 @@ impl Fleet {
     }
 
     fn apply(&mut self, view: View) {
-        self.paused = view.paused.clone();
-        self.permit();
         let wanted = view.wanted(&self.groups, &self.me);
-        for (at, keeper) in &self.kept {
-            if wanted.get(at).is_none_or(|wanted| wanted.topic_id != keeper.topic_id) {
-                keeper.let_go.cancel();
-            }
+        self.paused = view.paused;
+        self.permit();
+        let lost = |at: &GroupPartition, keeper: &KeeperHandle| wanted.get(at).is_none_or(|wanted| wanted.topic_id != keeper.topic_id);
+        let mut let_go = 0;
+        for (_, keeper) in self.kept.iter().filter(|(at, keeper)| lost(at, keeper) && !keeper.let_go.is_cancelled()) {
+            keeper.let_go.cancel();
+            let_go += 1;
         }
         for (at, epoch) in view.moved {
             if let Some(keeper) = self.kept.get(&at) {
@@ -118,8 +128,12 @@ impl Fleet {
             }
         }
         let fresh: Vec<_> = wanted.into_iter().filter(|(at, _)| !self.kept.contains_key(at)).collect();
+        let taken = fresh.len();
         for (at, wanted) in fresh {
             self.keep(at, wanted);
+        }
+        if taken > 0 || let_go > 0 {
+            info!(taken, let_go, kept = self.kept.len(), "the partitions that this process serves changed");
         }
         self.publish();
     }
@@ -145,17 +159,27 @@ impl Fleet {
     }
 
     /// Tells every group whether it may work.
-    fn permit(&self) {
+    fn permit(&mut self) {
+        let holds = self.lease.holds();
+        if holds != self.held {
+            self.held = holds;
+            match holds {
+                true => info!("the lease holds again: attempts are made"),
+                false => warn!("the lease is lost: open attempts are cut, and none is made until the coordinator answers again"),
+            }
+        }
         for group in self.groups.iter() {
-            let paused = self.paused.get(&group.config.group).copied().unwrap_or(false);
-            let permission = match (self.lease.holds(), paused) {
+            let name = &group.config.group;
+            let paused = self.paused.contains(name);
+            let permission = match (holds, paused) {
                 (false, _) => Permission::Cut,
                 (true, true) => Permission::Pause,
                 (true, false) => Permission::Run,
             };
-            let before = group.permission.send_replace(permission);
-            if before != permission {
-                info!(group = %group.config.group, from = ?before, to = ?permission, "the group's permission to make attempts changed");
+            match (group.permission.send_replace(permission), permission) {
+                (Permission::Run, Permission::Pause) => info!(group = %name, "the group is paused: no attempts are made"),
+                (Permission::Pause, Permission::Run) => info!(group = %name, "the group is resumed"),
+                _ => {}
             }
         }
     }

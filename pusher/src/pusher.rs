@@ -75,7 +75,8 @@ impl Pusher {
         let (committer, committing) = Committer::spawn(coordinator.clone());
         let backends = Arc::new(Backends { queue, coordinator, committer, metrics, grace: config.drain_timeout });
         let (directory, _) = watch::channel(Directory::default());
-        let readout = Readout::new(directory.subscribe(), backends.queue.clone());
+        let readout =
+            Readout::new(groups.iter().map(|group| group.config.group.clone()).collect(), directory.subscribe(), backends.queue.clone());
         registry.register_collector(Box::new(readout.clone()));
         let (stage, _) = watch::channel(Stage::Starting);
         Ok(Self { groups, backends, committer: committing, me, stage, directory, readout })

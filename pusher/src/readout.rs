@@ -1,7 +1,7 @@
 //! How far the owned partitions are behind, read when somebody asks: nothing is counted per message
 //! and nothing wakes an idle process.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -20,12 +20,13 @@ use crate::directory::Directory;
 
 /// Questions to the queue and to partition loops that are open at one time.
 const CONCURRENCY: usize = 64;
-/// How long a scrape waits for answers; what has not answered is left out.
-const TIMEOUT: Duration = Duration::from_secs(1);
+/// How long answers are waited for, of loops and of the queue; what has not answered is left out.
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A cheap handle; clones share the rows of the last refresh.
 #[derive(Clone)]
 pub(crate) struct Readout {
+    groups: Arc<[GroupName]>,
     directory: watch::Receiver<Directory>,
     queue: Arc<dyn Queue>,
     rows: Arc<RwLock<Rows>>,
@@ -54,8 +55,8 @@ pub(crate) struct Served {
 }
 
 impl Readout {
-    pub(crate) fn new(directory: watch::Receiver<Directory>, queue: Arc<dyn Queue>) -> Self {
-        Self { directory, queue, rows: Arc::default() }
+    pub(crate) fn new(groups: Arc<[GroupName]>, directory: watch::Receiver<Directory>, queue: Arc<dyn Queue>) -> Self {
+        Self { groups, directory, queue, rows: Arc::default() }
     }
 
     pub(crate) fn directory(&self) -> Directory {
@@ -69,6 +70,7 @@ impl Readout {
             .map(|entry| async move { entry.status().await.map(|status| (entry.at, status)) })
             .buffer_unordered(CONCURRENCY)
             .filter_map(std::future::ready)
+            .take_until(tokio::time::sleep(TIMEOUT))
             .collect()
             .await;
         let logs: BTreeSet<_> = statuses.iter().map(|(at, _)| (at.topic.clone(), at.partition)).collect();
@@ -86,16 +88,14 @@ impl Readout {
             let log = self.queue.watermarks(&topic, partition).await.ok()?;
             Some(((topic, partition), log.end))
         };
-        stream::iter(logs).map(end).buffer_unordered(CONCURRENCY).filter_map(std::future::ready).collect().await
+        let ends = stream::iter(logs).map(end).buffer_unordered(CONCURRENCY).filter_map(std::future::ready);
+        ends.take_until(tokio::time::sleep(TIMEOUT)).collect().await
     }
 
     /// Brings what the [`Collector`] shows up to date.
     pub(crate) async fn refresh(&self) {
-        let partitions = match tokio::time::timeout(TIMEOUT, self.served(|_| true)).await {
-            Ok(served) => served.into_iter().filter_map(|served| row(&served)).collect(),
-            Err(_) => Vec::new(),
-        };
-        let mut owned = HashMap::<GroupName, i64>::new();
+        let partitions = self.served(|_| true).await.iter().filter_map(row).collect();
+        let mut owned: BTreeMap<_, i64> = self.groups.iter().map(|group| (group.clone(), 0)).collect();
         for entry in self.directory().iter() {
             *owned.entry(entry.at.group.clone()).or_default() += i64::from(entry.serving());
         }
@@ -130,15 +130,15 @@ impl Collector for Readout {
         let rows = self.rows.read().unwrap_or_else(PoisonError::into_inner);
         {
             let mut owned =
-                encoder.encode_descriptor("owned_partitions", "Partitions that this process serves", None, MetricType::Gauge)?;
+                encoder.encode_descriptor("owned_partitions", "Partitions that this process serves.", None, MetricType::Gauge)?;
             for (group, count) in &rows.owned {
                 ConstGauge::new(*count).encode(owned.encode_family(&[("group", group.as_str())])?)?;
             }
         }
         type Column = fn(&Row) -> i64;
         let columns: [(&str, &str, Column); 2] = [
-            ("lag_records", "Records between the cursor and the end of the partition", |row| row.lag),
-            ("end_offset", "The offset that the partition's next record will get", |row| row.end),
+            ("lag_records", "Records between the cursor and the end of the partition.", |row| row.lag),
+            ("end_offset", "The offset that the partition's next record will get.", |row| row.end),
         ];
         for (name, help, value) in columns {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;

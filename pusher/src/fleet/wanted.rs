@@ -1,6 +1,6 @@
 //! What is read afresh, and what follows from it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use common::coordinator::Member;
@@ -15,7 +15,7 @@ use crate::group::{Backends, Group};
 pub(super) struct View {
     topics: HashMap<Topic, TopicInfo>,
     members: Vec<Member>,
-    pub(super) paused: HashMap<GroupName, bool>,
+    pub(super) paused: HashSet<GroupName>,
     /// Owned partitions whose cursor was moved by somebody else, and under which epoch.
     pub(super) moved: Vec<(GroupPartition, Epoch)>,
 }
@@ -33,10 +33,12 @@ impl View {
         serving: Vec<(GroupPartition, Epoch)>,
     ) -> Result<Self, BackendError> {
         let Backends { queue, coordinator, .. } = backends;
-        let mut paused = HashMap::with_capacity(groups.len());
+        let mut paused = HashSet::new();
         for group in groups {
             let name = &group.config.group;
-            paused.insert(name.clone(), coordinator.control(name).await?.paused);
+            if coordinator.control(name).await?.paused {
+                paused.insert(name.clone());
+            }
         }
         let moved = coordinator.moved(&serving).await?;
         let epochs: HashMap<_, _> = serving.into_iter().collect();

@@ -2,7 +2,7 @@
 
 use common::coordinator::{Began, Claim};
 use common::ids::GroupPartition;
-use tracing::{info, warn};
+use tracing::{debug, warn};
 
 use crate::metrics::Metrics;
 
@@ -11,8 +11,8 @@ pub(crate) fn announce(at: &GroupPartition, claim: &Claim, metrics: &Metrics) {
     let (partition, cursor, epoch) = (partition.0, claim.progress.cursor, claim.epoch.0);
     metrics.claimed(at, claim.began);
     match claim.began {
-        Began::AtCursor => info!(%group, %topic, partition, %cursor, epoch, "the partition is taken over at its cursor"),
-        Began::AtBirth => info!(%group, %topic, partition, %cursor, epoch, "the partition is taken over where the group starts"),
+        Began::AtCursor => debug!(%group, %topic, partition, %cursor, epoch, "the partition is taken over at its cursor"),
+        Began::AtBirth => debug!(%group, %topic, partition, %cursor, epoch, "the partition is taken over where the group starts"),
         Began::BelowFirst { skipped } => {
             warn!(%group, %topic, partition, %cursor, epoch, skipped,
                 "records were deleted from the log before they were delivered; delivery goes on at the first that is left. Raise the retention, or find out why the group is behind");
