@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use integration_tests::gateway::{Setup, group};
 use integration_tests::ledger::{Acked, judge};
-use integration_tests::payloads::sample;
+use integration_tests::payloads::{examples, sample};
 use integration_tests::producer::Producer;
 use integration_tests::receiver::{Answer, Receiver};
 use integration_tests::request::Seen;
@@ -59,6 +59,7 @@ async fn kill_9_under_64_clients_loses_nothing_acknowledged_twenty_times() {
     let policy = json!({"worker_num": 32, "commit_interval": "100ms"});
     let mut gateway = Setup::groups([group("g", "t", &receiver.url(), &policy)]).start().await;
     let producer = Producer::new(gateway.api, "t");
+    assert_eq!(examples().len(), 329);
     let mut acked = Vec::new();
     let mut kills = Vec::new();
     for run in 0..20_usize {
@@ -180,7 +181,7 @@ async fn a_failed_sync_stops_writes_until_a_restart() {
     let mut acked = vec![producer.plain(Some("k"), &[], Bytes::from_static(b"before")).await.unwrap()];
     syncs.fail();
     let refused = producer.plain(Some("k"), &[], Bytes::from_static(b"during")).await.unwrap_err();
-    assert!(matches!(refused.status, Some(503 | 504)), "{refused:?}");
+    assert_eq!(refused.status, Some(504), "what a failed sync leaves on the disk, nobody knows: {refused:?}");
     syncs.obey_the_disk();
     let refused = producer.plain(Some("k"), &[], Bytes::from_static(b"after")).await.unwrap_err();
     assert_eq!(refused.status, Some(503), "{refused:?}");

@@ -46,7 +46,7 @@ fn only_in(what: &str, allowed: &[&str]) {
 
 #[test]
 fn each_outside_library_is_named_in_one_place() {
-    only_in("fjall", &["common/src/store"]);
+    only_in("fjall::", &["common/src/store"]);
     only_in("client::legacy", &["pusher/src/delivery"]);
     only_in("rdkafka", &[]);
     only_in("zookeeper_client", &[]);
