@@ -37,12 +37,18 @@ pub use self::batch::{Batch, Durability};
 pub use self::keyspace::{Keyspace, Profile, Range, View};
 
 mod batch;
+mod journal;
 mod keyspace;
 
 const CACHE_BYTES: u64 = 16 << 20;
 /// The smallest that `fjall` accepts. Keyspaces that hold an older journal back are flushed then.
 const JOURNALS_BYTES: u64 = 64 << 20;
 const OPEN_FILES: usize = 128;
+/// Far more than keyspaces are made and deleted between two commits that last.
+const NUMBERS_BETWEEN_LIVES: u64 = 1 << 20;
+const OWN_KEYSPACE: &str = "store";
+/// `fjall`'s own.
+const LOCK_FILE: &str = "lock";
 /// One is enough for flushing, and with two the first spins while the second compacts.
 const WORKERS: usize = 1;
 
@@ -81,7 +87,11 @@ impl Store {
     /// 200 MB), however large the log is.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         let unusable = |reason: String| OpenError::Unusable { folder: folder.to_owned(), reason };
-        std::fs::create_dir_all(folder).map_err(|e| unusable(e.to_string()))?;
+        match prepare(folder) {
+            Ok(Lock::Free) => {}
+            Ok(Lock::Held) => return Err(OpenError::InUse(folder.to_owned())),
+            Err(e) => return Err(unusable(e.to_string())),
+        }
         let opened = Database::builder(folder)
             .cache_size(CACHE_BYTES)
             .max_journaling_size(JOURNALS_BYTES)
@@ -89,11 +99,27 @@ impl Store {
             .worker_threads(WORKERS)
             .journal_compression(fjall::CompressionType::None)
             .open();
-        match opened {
-            Ok(db) => Ok(Self { db, shared: Arc::new(Shared { folder: folder.to_owned(), failed: OnceLock::new() }) }),
-            Err(fjall::Error::Locked) => Err(OpenError::InUse(folder.to_owned())),
-            Err(e) => Err(unusable(describe(&e))),
-        }
+        let db = opened.map_err(|e| match e {
+            fjall::Error::Locked => OpenError::InUse(folder.to_owned()),
+            other => unusable(describe(&other)),
+        })?;
+        let store = Self { db, shared: Arc::new(Shared { folder: folder.to_owned(), failed: OnceLock::new() }) };
+        store.begin_life().map_err(|e| unusable(e.to_string()))?;
+        Ok(store)
+    }
+
+    /// `fjall` (3.1) forgets at a restart which sequence numbers its own notes about keyspaces had,
+    /// when no record is younger, and may give a deleted keyspace's id to a new one. The note of
+    /// the deletion is then younger than the new keyspace's notes and hides them: the new keyspace
+    /// is taken for deleted at the next start. So each life of the store begins well above the
+    /// last one's numbers, and writes one down.
+    fn begin_life(&self) -> Result<(), StoreError> {
+        let numbers = &self.db.supervisor.seqno;
+        numbers.fetch_max(numbers.get() + NUMBERS_BETWEEN_LIVES);
+        let own = self.keyspace(OWN_KEYSPACE, Profile::Small)?;
+        let mut batch = self.batch();
+        batch.put(&own, b"opened", numbers.get().to_be_bytes().to_vec());
+        batch.commit(Durability::Synced)
     }
 
     /// Opens a keyspace, or makes it (some milliseconds: it syncs). The profile counts when it is made.
@@ -106,7 +132,8 @@ impl Store {
     }
 
     pub fn keyspace_names(&self) -> Vec<String> {
-        self.db.list_keyspace_names().iter().map(|name| name.to_string()).collect()
+        let names = self.db.list_keyspace_names();
+        names.iter().map(|name| name.to_string()).filter(|name| name != OWN_KEYSPACE).collect()
     }
 
     /// Removes a keyspace with all that is in it, without a tombstone for each. The space is free
@@ -172,6 +199,25 @@ impl Shared {
 
     fn read_failed(&self, error: &fjall::Error) -> StoreError {
         StoreError::Read { folder: self.folder.clone(), reason: describe(error) }
+    }
+}
+
+enum Lock {
+    Free,
+    Held,
+}
+
+/// Makes the folder, and mends it while nobody uses it.
+fn prepare(folder: &Path) -> std::io::Result<Lock> {
+    std::fs::create_dir_all(folder)?;
+    let Ok(lock) = std::fs::OpenOptions::new().read(true).write(true).open(folder.join(LOCK_FILE)) else {
+        // Nothing is there yet.
+        return Ok(Lock::Free);
+    };
+    match lock.try_lock() {
+        Ok(()) => journal::cut_torn_tail(folder).map(|()| Lock::Free),
+        Err(std::fs::TryLockError::WouldBlock) => Ok(Lock::Held),
+        Err(std::fs::TryLockError::Error(e)) => Err(e),
     }
 }
 

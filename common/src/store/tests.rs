@@ -75,3 +75,28 @@ fn a_bulk_load_is_durable_at_once() {
     let store = Store::open(folder.path()).unwrap();
     assert_eq!(store.keyspace("k", Profile::Log).unwrap().range::<&[u8]>(..).count(), 2);
 }
+
+/// `fjall` gives a deleted keyspace's number to a new one after a restart, and may then take the
+/// new one's name and settings for deleted, too.
+#[test]
+fn keyspaces_made_after_others_were_deleted_survive_restarts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut kept = Vec::new();
+    for round in 0..10 {
+        let store = Store::open(folder.path()).unwrap();
+        assert_eq!(names(&store), kept, "round {round}");
+        for n in 0..3 {
+            drop(store.keyspace(&format!("{round}-{n}"), Profile::Log).unwrap());
+        }
+        for n in [2, 1] {
+            store.delete_keyspace(store.keyspace(&format!("{round}-{n}"), Profile::Log).unwrap()).unwrap();
+        }
+        kept.push(format!("{round}-0"));
+    }
+}
+
+fn names(store: &Store) -> Vec<String> {
+    let mut names = store.keyspace_names();
+    names.sort();
+    names
+}

@@ -37,8 +37,8 @@ pub(super) fn clean(shared: &Shared, logs: &[Arc<Log>], sealed: &mut Vec<Sealed>
             sparse.push((at, living));
         }
     }
-    let worth_it = reclaimed >= shared.options.segment_bytes / 2;
-    if worth_it && space::room(&shared.store, sparse_bytes) == Room::Enough {
+    let worth_it = reclaimed >= shared.options.segment_bytes / 8;
+    if worth_it && space::room(&shared.store, shared.options.disk_reserve_bytes, sparse_bytes) == Room::Enough {
         let merged = relocate(shared, logs, sealed, &sparse, sparse_bytes)?;
         dead.extend(sparse.iter().map(|(at, _)| *at));
         sealed.push(merged);

@@ -158,7 +158,7 @@ impl Committer {
             // Only while the disk is slower than the producers; `fjall` tells nobody when a flush ends.
             thread::sleep(Duration::from_millis(1));
         }
-        match space::room(&self.shared.store, bytes) {
+        match space::room(&self.shared.store, self.shared.options.disk_reserve_bytes, bytes) {
             Room::Enough => {
                 if self.shared.health.set_disk_full(false) {
                     self.shared.metrics.writable.set(1);

@@ -29,15 +29,18 @@ impl Head {
         &self.segment
     }
 
-    /// Begins another segment when this one is full.
+    /// Before records come: begins another segment when this one is full.
     pub(super) fn make_room(&mut self, shared: &Shared, jobs: &Sender<Job>) -> Result<(), StoreError> {
-        if self.bytes < shared.options.segment_bytes { Ok(()) } else { self.replace(shared, jobs) }
+        if self.bytes >= shared.options.segment_bytes {
+            self.replace(shared, jobs)?;
+        }
+        self.began.get_or_insert_with(|| shared.now());
+        Ok(())
     }
 
     pub(super) fn grew(&mut self, bytes: u64, shared: &Shared, jobs: &Sender<Job>) {
         self.bytes += bytes;
         self.unflushed_bytes += bytes;
-        self.began.get_or_insert_with(|| shared.now());
         if self.unflushed_bytes >= MEMTABLE_BYTES {
             self.unflushed_bytes = 0;
             // A failure is remembered by the store, and met by the next commit.

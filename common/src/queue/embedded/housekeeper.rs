@@ -74,10 +74,9 @@ impl Housekeeper {
         }
         let mut batch = self.shared.store.batch();
         self.shared.meta.put_segment(&mut batch, full.segment.id, &StoredSegment { bytes: full.bytes, runs });
-        // Its records are synced; if this is lost, the next start looks into the segment.
-        batch.commit(Durability::Buffered)?;
         self.sealed.push(full);
-        Ok(())
+        // Its records are synced; if this is lost, the next start looks into the segment.
+        batch.commit(Durability::Buffered)
     }
 
     fn sweep(&mut self) -> Result<(), StoreError> {
@@ -156,7 +155,7 @@ impl Housekeeper {
         match (drop.cause, drop.undelivered) {
             (Cause::Age, _) => tracing::info!(%topic, %partition, %from, %to, "records dropped: older than the retention"),
             (Cause::Size, false) => {
-                tracing::info!(%topic, %partition, %from, %to, "records dropped: the log was larger than retention_bytes")
+                tracing::info!(%topic, %partition, %from, %to, "records dropped: the log was larger than retention_bytes");
             }
             (Cause::Size, true) => {
                 tracing::warn!(%topic, %partition, %from, %to, "records dropped that a group had not delivered: the log was larger than retention_bytes");

@@ -43,6 +43,8 @@ pub struct Options {
     /// What may wait for the disk or be under way to it.
     pub local_queue_records: usize,
     pub local_queue_bytes: usize,
+    /// Of the disk, beside what the log itself needs for a commit. `None`: 1 %, of 4 to 64 MiB.
+    pub disk_reserve_bytes: Option<u64>,
     /// Between two looks at retention.
     pub housekeeping_interval: Duration,
     pub clock: Clock,
@@ -58,6 +60,7 @@ impl From<&EmbeddedQueueConfig> for Options {
             segment_bytes: config.retention_bytes.map_or(MAX_SEGMENT_BYTES, |b| (b / 8).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES)),
             local_queue_records: 100_000,
             local_queue_bytes: 64 << 20,
+            disk_reserve_bytes: None,
             housekeeping_interval: Duration::from_secs(60),
             clock: system_clock(),
         }

@@ -18,18 +18,21 @@ pub(super) enum Room {
     Full { free_bytes: u64, needed_bytes: u64 },
 }
 
-/// Room for a commit of so many bytes.
-pub(super) fn room(store: &Store, commit_bytes: u64) -> Room {
+/// Room for a commit of so many bytes, beside the reserve (`None`: by the size of the disk).
+pub(super) fn room(store: &Store, reserve_bytes: Option<u64>, commit_bytes: u64) -> Room {
     match store.free_bytes() {
-        Ok((free, total)) => judge(free, total, store.unflushed_bytes(), commit_bytes),
+        Ok((free, total)) => judge(free, reserve_bytes.unwrap_or_else(|| reserve(total)), store.unflushed_bytes(), commit_bytes),
         // A file system that does not tell how full it is will tell when it is.
         Err(_) => Room::Enough,
     }
 }
 
-fn judge(free_bytes: u64, total_bytes: u64, unflushed_bytes: u64, commit_bytes: u64) -> Room {
-    let reserve = (total_bytes / 100).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES);
-    let needed_bytes = reserve + unflushed_bytes.min(MAX_UNFLUSHED_BYTES) + 2 * commit_bytes;
+fn reserve(total_bytes: u64) -> u64 {
+    (total_bytes / 100).clamp(MIN_RESERVE_BYTES, MAX_RESERVE_BYTES)
+}
+
+fn judge(free_bytes: u64, reserve_bytes: u64, unflushed_bytes: u64, commit_bytes: u64) -> Room {
+    let needed_bytes = reserve_bytes + unflushed_bytes.min(MAX_UNFLUSHED_BYTES) + 2 * commit_bytes;
     if free_bytes < needed_bytes { Room::Full { free_bytes, needed_bytes } } else { Room::Enough }
 }
 
@@ -41,15 +44,13 @@ mod tests {
 
     #[test]
     fn what_lies_in_memory_keeps_its_room_on_the_disk() {
-        assert_eq!(judge(20 * MIB, 64 * MIB, 8 * MIB, MIB), Room::Enough);
+        assert_eq!(judge(20 * MIB, 4 * MIB, 8 * MIB, MIB), Room::Enough);
         let full = Room::Full { free_bytes: 13 * MIB, needed_bytes: 14 * MIB };
-        assert_eq!(judge(13 * MIB, 64 * MIB, 8 * MIB, MIB), full);
+        assert_eq!(judge(13 * MIB, 4 * MIB, 8 * MIB, MIB), full);
     }
 
     #[test]
     fn the_reserve_follows_the_size_of_the_disk() {
-        assert_eq!(judge(5 * MIB, 64 * MIB, 0, 0), Room::Enough);
-        assert!(matches!(judge(5 * MIB, 1 << 40, 0, 0), Room::Full { .. }));
-        assert_eq!(judge(70 * MIB, 1 << 40, 0, 0), Room::Enough);
+        assert_eq!([64 * MIB, 2048 * MIB, 1 << 40].map(reserve), [4 * MIB, 2048 * MIB / 100, 64 * MIB]);
     }
 }
