@@ -1,7 +1,5 @@
 //! Where a group starts in a topic, written down before anything of it is read.
 
-use std::time::Duration;
-
 use common::config::{GroupConfig, InitialFrom};
 use common::coordinator::{Birth, Coordinator, CoordinatorError, Log};
 use common::ids::{Partition, Topic};
@@ -15,9 +13,6 @@ pub(crate) enum BackendError {
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
 }
-
-/// Where the pause between tries ends up while a backend does not answer.
-pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Writes the births of a group in all of its topics, those that do not exist yet included. What
 /// is written already stays.

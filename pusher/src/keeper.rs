@@ -212,8 +212,19 @@ impl Keeper {
         self.phase.send_replace(Phase::Serving(claim.epoch));
         let why = self.attend(&mut handle, claim.epoch, &stop).await;
         self.phase.send_replace(Phase::Ending);
-        let progress = to_coordinator(handle.release(self.backends.grace).await);
-        self.after(why, Commit { at: self.at.clone(), epoch: claim.epoch, progress })
+        let grace = self.backends.grace;
+        // Everything is cut by then; what may take longer is a commit that is not answered.
+        match tokio::time::timeout(grace + GIVE_UP_TIMEOUT, handle.release(grace)).await {
+            Ok(progress) => {
+                let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: to_coordinator(progress) };
+                self.after(why, last)
+            }
+            Err(_) => {
+                let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
+                self.not_stored(&last, "the commit before it is not answered");
+                Step::Claim
+            }
+        }
     }
 
     fn start(&mut self, claim: &Claim, topic_id: Option<TopicId>, stop: Stop) -> PartitionHandle {

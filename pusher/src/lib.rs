@@ -20,4 +20,5 @@ mod readout;
 mod source;
 mod stop;
 
-pub use crate::pusher::{Pusher, StartError};
+pub use crate::prepare::StartError;
+pub use crate::pusher::Pusher;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use common::config::{GroupConfig, PusherConfig};
-use common::coordinator::{Coordinator, CoordinatorError, Member};
-use common::ids::GroupName;
+use common::coordinator::{Coordinator, Member};
 use common::queue::Queue;
 use engine::ports::SystemClock;
 use engine::task::{Budget, Permission, Task};
@@ -16,8 +15,6 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::admin::{self, Admin};
-use crate::backoff::Backoff;
-use crate::births;
 use crate::committer::Committer;
 use crate::decode::RecordDecoder;
 use crate::delivery::{Delivery, DeliveryMetrics, Tls};
@@ -26,7 +23,7 @@ use crate::fleet::Fleet;
 use crate::group::{self, Backends, Group, Permitted};
 use crate::member;
 use crate::metrics::Metrics;
-use crate::prepare::{PrepareError, prepare};
+use crate::prepare::{StartError, prepare};
 use crate::readout::Readout;
 
 /// Options, then [`prepare`](Self::prepare), then [`run`](Self::run).
@@ -45,17 +42,6 @@ pub struct Pusher {
 enum Stage {
     Starting,
     Joined,
-}
-
-/// Why a pusher cannot serve, for good.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    #[error("group {group}: {reason}")]
-    Group { group: GroupName, reason: String },
-    #[error("{0}")]
-    DeadLetterTopic(String),
-    #[error(transparent)]
-    Coordinator(#[from] CoordinatorError),
 }
 
 impl Pusher {
@@ -86,28 +72,13 @@ impl Pusher {
     /// again while queue or coordinator do not answer, until `drain`. `standalone` awaits it
     /// before it accepts its first POST, so that a topic's first message finds its groups born.
     pub async fn prepare(&mut self, drain: &CancellationToken) -> Result<(), StartError> {
-        let mut backoff = Backoff::new(births::MAX_PAUSE);
-        while *self.stage.borrow() == Stage::Starting {
-            let error = tokio::select! {
-                () = drain.cancelled() => return Ok(()),
-                tried = prepare(&self.groups, &self.backends, &self.me) => match tried {
-                    Ok(()) => {
-                        self.stage.send_replace(Stage::Joined);
-                        info!(instance = self.me.instance, groups = self.groups.len(), "joined the fleet");
-                        return Ok(());
-                    }
-                    Err(PrepareError::Backend(error)) => error,
-                    Err(PrepareError::Taken(error)) => return Err(error.into()),
-                    Err(error @ PrepareError::DeadLetterTopic { .. }) => return Err(StartError::DeadLetterTopic(error.to_string())),
-                },
-            };
-            let pause = backoff.step();
-            warn!(%error, retry_in = ?pause, "cannot begin yet: where the groups start could not be read or written; it is tried again");
-            tokio::select! {
-                () = drain.cancelled() => return Ok(()),
-                () = tokio::time::sleep(pause) => {}
-            }
+        if *self.stage.borrow() == Stage::Joined {
+            return Ok(());
         }
+        let Some(prepared) = drain.run_until_cancelled(prepare(&self.groups, &self.backends, &self.me)).await else { return Ok(()) };
+        prepared?;
+        self.stage.send_replace(Stage::Joined);
+        info!(instance = self.me.instance, groups = self.groups.len(), "joined the fleet");
         Ok(())
     }
 
@@ -145,12 +116,11 @@ impl Pusher {
     /// the rest, stores every last cursor, leaves the fleet, and returns. Prepares if that was not done.
     pub async fn run(mut self, drain: CancellationToken) -> Result<(), StartError> {
         self.prepare(&drain).await?;
-        let joined = *self.stage.borrow() == Stage::Joined;
-        if joined {
+        if *self.stage.borrow() == Stage::Joined {
             Fleet::new(self.groups, self.backends.clone(), self.me, self.directory).run(&drain).await;
-            if let Err(error) = self.backends.coordinator.leave().await {
-                warn!(%error, "leaving the fleet failed; what was owned stays so until the session ends");
-            }
+        }
+        if let Err(error) = self.backends.coordinator.leave().await {
+            warn!(%error, "leaving the fleet failed; what was owned stays so until the session ends");
         }
         self.committer.abort();
         Ok(())

@@ -8,13 +8,13 @@ async fn a_new_group_starts_where_the_file_says() {
     let rig = Rig::new();
     let before = rig.start(&[]).await;
     before.queue_topic("t", 1).await;
-    before.post("t", None, "old").await;
+    before.post("t", Some("k"), "old").await;
     before.drain().await;
     let (oldest, newest) = (Receiver::ok().await, Receiver::ok().await);
     let mut at_end = group("newest", newest.address, &["t"]);
     at_end.initial_from = InitialFrom::Newest;
     let running = rig.start(&[group("oldest", oldest.address, &["t"]), at_end]).await;
-    running.post("t", None, "new").await;
+    running.post("t", Some("k"), "new").await;
     assert_eq!(bodies(&oldest.wait_for(2).await), ["old", "new"]);
     assert_eq!(bodies(&newest.wait_for(1).await), ["new"]);
     running.drain().await;

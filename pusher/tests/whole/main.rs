@@ -5,6 +5,8 @@ mod admin;
 mod births;
 mod delivery;
 mod drain;
+mod faults;
+mod outages;
 mod ownership;
 mod receiver;
 mod rig;

@@ -7,6 +7,7 @@ use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use common::config::{GroupConfig, InitialFrom, Order, PusherConfig, RetryBackoff, Serializer, SuccessStatus};
+use common::coordinator::Coordinator;
 use common::coordinator::embedded::EmbeddedCoordinator;
 use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
 use common::queue::embedded::{EmbeddedQueue, Options};
@@ -74,7 +75,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) async fn start(stores: Stores, groups: &[GroupConfig], drain_timeout: Duration) -> Self {
+    async fn start(stores: Stores, groups: &[GroupConfig], drain_timeout: Duration) -> Self {
+        let (queue, coordinator) = (stores.queue.clone(), stores.coordinator.clone());
+        Self::start_on(stores, queue, coordinator, groups, drain_timeout).await
+    }
+
+    /// With something put before the queue or the coordinator.
+    pub(crate) async fn start_on(
+        stores: Stores,
+        seen_queue: Arc<dyn Queue>,
+        seen_coordinator: Arc<dyn Coordinator>,
+        groups: &[GroupConfig],
+        drain_timeout: Duration,
+    ) -> Self {
         let Stores { store, queue, coordinator, mut metrics } = stores;
         let config = PusherConfig {
             admin: "127.0.0.1:9091".parse().unwrap(),
@@ -85,7 +98,7 @@ impl Running {
             max_buffered_bytes: 64 << 20,
         };
         let drain = CancellationToken::new();
-        let mut pusher = Pusher::start(&config, groups, queue.clone(), coordinator.clone(), metrics.registry()).unwrap();
+        let mut pusher = Pusher::start(&config, groups, seen_queue, seen_coordinator, metrics.registry()).unwrap();
         metrics.before_scrape(pusher.refresh());
         let v1 = pusher.admin_routes();
         pusher.prepare(&drain).await.unwrap();

@@ -1,0 +1,162 @@
+//! The real queue and coordinator, made to fail on demand.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use common::coordinator::embedded::EmbeddedCoordinator;
+use common::coordinator::{
+    Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, Log, Member, Replay, Replayed, Standing,
+};
+use common::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic};
+use common::queue::embedded::EmbeddedQueue;
+use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
+use common::record::{Message, TimestampMs};
+use tokio::sync::watch;
+
+pub(crate) struct FaultyCoordinator {
+    inner: Arc<EmbeddedCoordinator>,
+    lease: Lease,
+    pub(crate) holds: watch::Sender<bool>,
+    pub(crate) commits_fail: AtomicBool,
+    pub(crate) held_by_another: AtomicBool,
+    pub(crate) births_fail: AtomicBool,
+}
+
+impl FaultyCoordinator {
+    pub(crate) fn around(inner: Arc<EmbeddedCoordinator>) -> Arc<Self> {
+        let (holds, lease) = Lease::new(true);
+        let no = AtomicBool::default;
+        Arc::new(Self { inner, lease, holds, commits_fail: no(), held_by_another: no(), births_fail: no() })
+    }
+}
+
+fn unavailable() -> CoordinatorError {
+    CoordinatorError::Unavailable("made to fail".into())
+}
+
+#[async_trait]
+impl Coordinator for FaultyCoordinator {
+    async fn join(&self, member: Member) -> Result<(), CoordinatorError> {
+        self.inner.join(member).await
+    }
+    async fn leave(&self) -> Result<(), CoordinatorError> {
+        self.inner.leave().await
+    }
+    async fn members(&self) -> Result<Vec<Member>, CoordinatorError> {
+        self.inner.members().await
+    }
+    async fn birth(&self, group: &GroupName, topic: &Topic, birth: Birth, log: &[Log]) -> Result<Birth, CoordinatorError> {
+        match self.births_fail.load(Ordering::Relaxed) {
+            true => Err(unavailable()),
+            false => self.inner.birth(group, topic, birth, log).await,
+        }
+    }
+    async fn claim(&self, at: &GroupPartition, log: Log) -> Result<Claim, ClaimError> {
+        match self.held_by_another.load(Ordering::Relaxed) {
+            true => Err(ClaimError::Held("another".into())),
+            false => self.inner.claim(at, log).await,
+        }
+    }
+    async fn adopt(&self, at: &GroupPartition, epoch: Epoch, log: Log) -> Result<Claim, ClaimError> {
+        self.inner.adopt(at, epoch, log).await
+    }
+    async fn commit(&self, commits: &[Commit]) -> Vec<Result<(), CommitError>> {
+        match self.commits_fail.load(Ordering::Relaxed) {
+            true => commits.iter().map(|_| Err(unavailable().into())).collect(),
+            false => self.inner.commit(commits).await,
+        }
+    }
+    async fn release(&self, last: &Commit) -> Result<(), CommitError> {
+        match self.commits_fail.load(Ordering::Relaxed) {
+            true => Err(unavailable().into()),
+            false => self.inner.release(last).await,
+        }
+    }
+    async fn control(&self, group: &GroupName) -> Result<Control, CoordinatorError> {
+        self.inner.control(group).await
+    }
+    async fn set_paused(&self, group: &GroupName, paused: bool) -> Result<(), CoordinatorError> {
+        self.inner.set_paused(group, paused).await
+    }
+    async fn replay(&self, replay: &Replay) -> Result<Replayed, CoordinatorError> {
+        self.inner.replay(replay).await
+    }
+    async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError> {
+        self.inner.moved(owned).await
+    }
+    async fn standing(&self, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError> {
+        self.inner.standing(at).await
+    }
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.inner.hints()
+    }
+    fn lease(&self) -> Lease {
+        self.lease.clone()
+    }
+    fn missing(&self) -> Vec<String> {
+        self.inner.missing()
+    }
+}
+
+pub(crate) struct FaultyQueue {
+    inner: Arc<EmbeddedQueue>,
+    pub(crate) reads_fail: Arc<AtomicBool>,
+}
+
+impl FaultyQueue {
+    pub(crate) fn around(inner: Arc<EmbeddedQueue>) -> Arc<Self> {
+        Arc::new(Self { inner, reads_fail: Arc::default() })
+    }
+}
+
+struct FaultyReader {
+    inner: Box<dyn Reader>,
+    fail: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Reader for FaultyReader {
+    async fn next(&mut self, max_bytes: usize) -> Result<common::queue::Batch, ReadError> {
+        let batch = self.inner.next(max_bytes).await?;
+        match self.fail.load(Ordering::Relaxed) {
+            true => Err(QueueError::Unavailable("made to fail".into()).into()),
+            false => Ok(batch),
+        }
+    }
+}
+
+#[async_trait]
+impl Queue for FaultyQueue {
+    fn produce(&self, message: Message, ack: Ack) -> Produce {
+        self.inner.produce(message, ack)
+    }
+    async fn topics(&self) -> Result<Vec<TopicInfo>, QueueError> {
+        self.inner.topics().await
+    }
+    async fn topic(&self, topic: &Topic) -> Result<Option<TopicInfo>, QueueError> {
+        self.inner.topic(topic).await
+    }
+    async fn create_topic(&self, topic: &Topic, partitions: u32) -> Result<TopicInfo, CreateTopicError> {
+        self.inner.create_topic(topic, partitions).await
+    }
+    async fn delete_topic(&self, topic: &Topic) -> Result<bool, QueueError> {
+        self.inner.delete_topic(topic).await
+    }
+    async fn watermarks(&self, topic: &Topic, partition: Partition) -> Result<Watermarks, QueueError> {
+        self.inner.watermarks(topic, partition).await
+    }
+    async fn offset_for_time(&self, topic: &Topic, partition: Partition, time: TimestampMs) -> Result<Offset, QueueError> {
+        self.inner.offset_for_time(topic, partition, time).await
+    }
+    async fn open(&self, topic: &Topic, partition: Partition, from: Offset, epoch: Epoch) -> Result<Box<dyn Reader>, ReadError> {
+        let inner = self.inner.open(topic, partition, from, epoch).await?;
+        Ok(Box::new(FaultyReader { inner, fail: self.reads_fail.clone() }))
+    }
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes()
+    }
+    fn missing(&self) -> Vec<String> {
+        self.inner.missing()
+    }
+}
