@@ -48,3 +48,33 @@ pub(crate) fn refusal(error: &ReadError) -> Option<Reason> {
         ReadError::Queue(Unavailable(_) | Storage(_)) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use common::ids::{Offset, Partition, Topic};
+    use common::queue::{QueueError, Watermarks};
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_not_there_ends_a_loop() {
+        let topic = Topic::new("t").unwrap();
+        let log = Watermarks { first: Offset(5), end: Offset(9) };
+        let ends = |error: ReadError| refusal(&error);
+        assert!(matches!(ends(ReadError::OutOfRange { asked: Offset(3), log }), Some(Reason::OutOfRange(text)) if text.contains("5..9")));
+        assert!(matches!(ends(QueueError::UnknownTopic(topic.clone()).into()), Some(Reason::TopicGone(_))));
+        assert!(matches!(ends(QueueError::UnknownPartition(topic, Partition(1)).into()), Some(Reason::TopicGone(_))));
+        assert_eq!(ends(QueueError::Unavailable("x".into()).into()), None);
+        assert_eq!(ends(QueueError::Storage("x".into()).into()), None);
+    }
+
+    #[test]
+    fn the_first_reason_stands() {
+        let stop = Stop::default();
+        stop.commit_refused(&CommitError::Coordinator(common::coordinator::CoordinatorError::Unavailable("x".into())));
+        assert_eq!(stop.reason(), None, "unknown is no reason to stop");
+        stop.commit_refused(&CommitError::Moved);
+        stop.read_refused(Reason::TopicGone("x".into()));
+        assert_eq!(stop.reason(), Some(Reason::Moved));
+    }
+}

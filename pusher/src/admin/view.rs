@@ -204,3 +204,31 @@ pub struct HeaderView {
     #[serde(flatten)]
     pub value: ValueView,
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Debug;
+
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+
+    const DOCUMENTED: &str = include_str!("../../../docs/operating.md");
+
+    /// What stands in the documentation under a heading line, read and written again.
+    fn documented<T: DeserializeOwned + Serialize + Debug>(after: &str) {
+        let (_, rest) = DOCUMENTED.split_once(after).unwrap();
+        let json = rest.split_once("```json").unwrap().1.split_once("```").unwrap().0;
+        let shown: serde_json::Value = serde_json::from_str(json).unwrap();
+        let read: T = serde_json::from_value(shown.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), shown, "{after}");
+    }
+
+    #[test]
+    fn the_documentation_shows_what_is_answered() {
+        documented::<GroupList>("`GET /v1/groups`");
+        documented::<GroupDetail>("`GET /v1/groups/{group}`");
+        documented::<TopicList>("`GET /v1/topics`");
+        documented::<MessageList>("`GET /v1/topics/{topic}/messages");
+    }
+}

@@ -70,3 +70,46 @@ impl View {
         (0..).map(Partition).zip(owners).filter(|(_, owner)| instances[*owner] == me.instance).map(|(partition, _)| partition).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use common::coordinator::MemberGroup;
+
+    use super::*;
+
+    fn member(instance: &str, topics: &[&str]) -> Member {
+        let topics = topics.iter().map(|topic| Topic::new(topic).unwrap()).collect();
+        let groups = BTreeMap::from([("g".to_owned(), MemberGroup { topics, config: String::new() })]);
+        let (host, version, admin) = (String::new(), String::new(), String::new());
+        Member { instance: instance.to_owned(), boot: uuid::Uuid::nil(), host, pid: 1, version, admin, groups }
+    }
+
+    fn mine(members: &[Member], me: &Member) -> Vec<Partition> {
+        let view = View { topics: HashMap::new(), members: members.to_vec(), paused: HashSet::new(), moved: Vec::new() };
+        let info = TopicInfo { topic: Topic::new("t").unwrap(), id: None, partitions: 12 };
+        view.mine(&GroupName::new("g").unwrap(), &info, me)
+    }
+
+    #[test]
+    fn every_partition_has_exactly_one_member() {
+        let members = ["a", "b", "c"].map(|instance| member(instance, &["t"]));
+        let mut all: Vec<_> = members.iter().flat_map(|me| mine(&members, me)).collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..12).map(Partition).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_member_that_does_not_list_the_topic_gets_none_of_it() {
+        let members = [member("a", &["t"]), member("b", &["other"])];
+        assert_eq!(mine(&members, &members[0]).len(), 12);
+        assert_eq!(mine(&members, &members[1]), []);
+    }
+
+    #[test]
+    fn who_is_not_in_the_fleet_owns_nothing() {
+        assert_eq!(mine(&[], &member("a", &["t"])), []);
+        assert_eq!(mine(&[member("b", &["t"])], &member("a", &["t"])), []);
+    }
+}

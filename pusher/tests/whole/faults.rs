@@ -1,7 +1,8 @@
 //! The real queue and coordinator, made to fail on demand.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use common::coordinator::embedded::EmbeddedCoordinator;
@@ -21,13 +22,32 @@ pub(crate) struct FaultyCoordinator {
     pub(crate) commits_fail: AtomicBool,
     pub(crate) held_by_another: AtomicBool,
     pub(crate) births_fail: AtomicBool,
+    /// Members besides this process.
+    pub(crate) others: Mutex<Vec<Member>>,
+    /// The partitions of every commit, each of which takes so long.
+    pub(crate) committed: Mutex<Vec<Vec<GroupPartition>>>,
+    pub(crate) commit_takes: Duration,
 }
 
 impl FaultyCoordinator {
     pub(crate) fn around(inner: Arc<EmbeddedCoordinator>) -> Arc<Self> {
+        Self::with_commits_of(Duration::ZERO, inner)
+    }
+
+    pub(crate) fn with_commits_of(commit_takes: Duration, inner: Arc<EmbeddedCoordinator>) -> Arc<Self> {
         let (holds, lease) = Lease::new(true);
         let no = AtomicBool::default;
-        Arc::new(Self { inner, lease, holds, commits_fail: no(), held_by_another: no(), births_fail: no() })
+        Arc::new(Self {
+            inner,
+            lease,
+            holds,
+            commits_fail: no(),
+            held_by_another: no(),
+            births_fail: no(),
+            others: Mutex::default(),
+            committed: Mutex::default(),
+            commit_takes,
+        })
     }
 }
 
@@ -44,7 +64,9 @@ impl Coordinator for FaultyCoordinator {
         self.inner.leave().await
     }
     async fn members(&self) -> Result<Vec<Member>, CoordinatorError> {
-        self.inner.members().await
+        let mut members = self.inner.members().await?;
+        members.extend(self.others.lock().unwrap().iter().cloned());
+        Ok(members)
     }
     async fn birth(&self, group: &GroupName, topic: &Topic, birth: Birth, log: &[Log]) -> Result<Birth, CoordinatorError> {
         match self.births_fail.load(Ordering::Relaxed) {
@@ -62,6 +84,8 @@ impl Coordinator for FaultyCoordinator {
         self.inner.adopt(at, epoch, log).await
     }
     async fn commit(&self, commits: &[Commit]) -> Vec<Result<(), CommitError>> {
+        tokio::time::sleep(self.commit_takes).await;
+        self.committed.lock().unwrap().push(commits.iter().map(|commit| commit.at.clone()).collect());
         match self.commits_fail.load(Ordering::Relaxed) {
             true => commits.iter().map(|_| Err(unavailable().into())).collect(),
             false => self.inner.commit(commits).await,

@@ -6,6 +6,7 @@ mod births;
 mod delivery;
 mod drain;
 mod faults;
+mod fleet;
 mod outages;
 mod ownership;
 mod receiver;

@@ -150,6 +150,12 @@ impl Running {
         self.metrics.scrape(Exposition::Prometheus).await
     }
 
+    /// Lets the fleet look again at once.
+    pub(crate) async fn hint(&self) {
+        let nobody = GroupName::new("nobody").unwrap();
+        self.coordinator.set_paused(&nobody, true).await.unwrap();
+    }
+
     /// Waits until every partition of the group that exists has its cursor at its end.
     pub(crate) async fn wait_caught_up(&self, group: &str) {
         self.wait_until(group, |partition| partition["lag"] == 0 && partition["live"]["unfinished"] == 0).await;
