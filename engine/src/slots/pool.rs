@@ -13,8 +13,11 @@ use slab::Slab;
 pub(super) struct Pool(Mutex<State>);
 
 struct State {
+    slots: usize,
     free: usize,
     members: Slab<Member>,
+    /// Members that hold a slot or want one.
+    active: usize,
     /// Held, turn and number of each member that wants a slot.
     wanting: BTreeSet<(usize, u64, usize)>,
     turns: u64,
@@ -28,9 +31,17 @@ struct Member {
     waker: Option<Waker>,
 }
 
+impl Member {
+    fn is_active(&self) -> bool {
+        self.held > 0 || self.turn.is_some()
+    }
+}
+
 impl Pool {
     pub(super) fn new(slots: usize) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(State { free: slots.max(1), members: Slab::new(), wanting: BTreeSet::new(), turns: 0 })))
+        let slots = slots.max(1);
+        let state = State { slots, free: slots, members: Slab::new(), active: 0, wanting: BTreeSet::new(), turns: 0 };
+        Arc::new(Self(Mutex::new(state)))
     }
 
     pub(super) fn join(self: &Arc<Self>) -> Seat {
@@ -46,48 +57,61 @@ impl Pool {
 impl State {
     /// `true`: the member has one more. Else it is woken when it may ask again.
     fn ask(&mut self, number: usize, waker: &Waker) -> bool {
-        let held = self.members[number].held;
-        let others = self.wanting.iter().find(|(.., other)| *other != number);
-        let granted = self.free > 0 && others.is_none_or(|(least, ..)| held <= *least);
-        if granted {
-            self.unwant(number);
+        if self.may_have(number) {
+            self.change(number, |member| {
+                member.held += 1;
+                member.turn = None;
+                member.waker = None;
+            });
             self.free -= 1;
-            self.members[number].held += 1;
-        } else {
-            self.want(number, waker);
+            return true;
         }
-        granted
+        self.turns += 1;
+        let turn = self.turns;
+        self.change(number, |member| {
+            member.turn.get_or_insert(turn);
+            match &mut member.waker {
+                Some(known) => known.clone_from(waker),
+                None => member.waker = Some(waker.clone()),
+            }
+        });
+        false
     }
 
-    fn want(&mut self, number: usize, waker: &Waker) {
-        let member = &mut self.members[number];
-        if member.turn.is_none() {
-            self.turns += 1;
-            member.turn = Some(self.turns);
-            self.wanting.insert((member.held, self.turns, number));
-        }
-        match &mut member.waker {
-            Some(known) => known.clone_from(waker),
-            None => member.waker = Some(waker.clone()),
-        }
+    /// Who comes first in line may. So may everyone within its share while each of those who wait
+    /// can have one too: else many free slots would be dealt one by one, with a wakeup for each.
+    fn may_have(&self, number: usize) -> bool {
+        let Member { held, turn, .. } = self.members[number];
+        let others = self.wanting.len() - usize::from(turn.is_some());
+        let within_share = held < self.slots / self.active.max(1);
+        let me = (held, turn.unwrap_or(u64::MAX), number);
+        self.free > 0 && (within_share && self.free > others || self.wanting.first().is_none_or(|first| *first >= me))
     }
 
-    fn unwant(&mut self, number: usize) {
-        let member = &mut self.members[number];
-        if let Some(turn) = member.turn.take() {
+    fn leave(&mut self, number: usize) {
+        self.change(number, |member| {
+            member.turn = None;
             member.waker = None;
-            self.wanting.remove(&(member.held, turn, number));
-        }
+        });
     }
 
     fn give_back(&mut self, number: usize) {
+        self.change(number, |member| member.held -= 1);
+        self.free += 1;
+    }
+
+    /// Changes a member, and what is kept in order by it.
+    fn change(&mut self, number: usize, change: impl FnOnce(&mut Member)) {
         let member = &mut self.members[number];
         if let Some(turn) = member.turn {
             self.wanting.remove(&(member.held, turn, number));
-            self.wanting.insert((member.held - 1, turn, number));
         }
-        member.held -= 1;
-        self.free += 1;
+        self.active -= usize::from(member.is_active());
+        change(member);
+        self.active += usize::from(member.is_active());
+        if let Some(turn) = member.turn {
+            self.wanting.insert((member.held, turn, number));
+        }
     }
 
     /// Whom to wake after a change: who is first in line, unless that was done since it last asked.
@@ -119,7 +143,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.change(|state| {
-            state.unwant(self.number);
+            state.leave(self.number);
             state.members.remove(self.number);
         });
     }
@@ -142,7 +166,7 @@ impl Seat {
     /// Wants none any more.
     pub(super) fn leave(&mut self) {
         if std::mem::take(&mut self.wants) {
-            self.place.change(|state| state.unwant(self.place.number));
+            self.place.change(|state| state.leave(self.place.number));
         }
     }
 }
@@ -220,14 +244,43 @@ mod tests {
     }
 
     #[test]
+    fn who_comes_again_comes_last() {
+        let pool = Pool::new(1);
+        let mut members = [0, 1, 2].map(|_| Tester::new(&pool));
+        let mut served = Vec::new();
+        for _ in 0..9 {
+            // All ask in this order whenever a slot is free: the first must not have all of them.
+            served.extend((0..3).filter(|member| members[*member].ask()));
+            members.iter_mut().for_each(|member| member.slots.clear());
+        }
+        assert_eq!(served, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn who_is_within_its_share_need_not_wait_while_there_is_enough_for_all() {
+        let pool = Pool::new(10);
+        let (mut first, mut second) = (Tester::new(&pool), Tester::new(&pool));
+        assert!((0..10).all(|_| first.ask()));
+        assert!(!second.ask());
+        first.slots.clear();
+        assert!((0..5).all(|_| first.ask()), "five are its share, and the other can have one");
+        assert!(!first.ask() && second.is_woken());
+        assert!((0..5).all(|_| second.ask()));
+    }
+
+    #[test]
     fn who_leaves_passes_its_turn_on() {
         let pool = Pool::new(1);
         let (mut holder, mut first, mut second) = (Tester::new(&pool), Tester::new(&pool), Tester::new(&pool));
         assert!(holder.ask() && !first.ask() && !second.ask());
         holder.slots.clear();
         assert!(first.is_woken() && !second.is_woken());
-        drop(first);
-        assert!(second.is_woken() && second.ask());
+        first.seat.leave();
+        assert!(second.is_woken() && second.slots.is_empty());
+        let mut third = Tester::new(&pool);
+        assert!(!third.ask(), "not before the second, which has waited longer");
+        drop(second);
+        assert!(third.is_woken() && third.ask());
     }
 
     proptest! {

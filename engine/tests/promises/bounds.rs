@@ -92,6 +92,49 @@ async fn bytes_that_one_partition_frees_let_another_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn bytes_are_free_as_soon_as_their_events_are_finished() {
+    let script = crate::rig::after(Duration::from_secs(1), |_, _| Outcome::Done);
+    let rig = Rig::with(Options::default(), script, Box::new(|_| Ok(())), 900);
+    let logs = [0, 1].map(|_| Log::of((0..9).map(|offset| sized(offset, 300))));
+    let store = Store::default();
+    let first = rig.partition(1, &logs[0], &store);
+    sleep_ms(500).await;
+    let second = rig.partition(2, &logs[1], &store);
+    sleep_ms(9000).await;
+    assert_eq!(rig.ledger.calls().len(), 18);
+    let at_once = rig.ledger.most_at_once(|_| true);
+    assert!(at_once <= 4, "three fit, and one more may always come in: {at_once}");
+    drop((first, second));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_goes_on_without_cover_queues_for_none() {
+    let script = Box::new(|offset, _| {
+        Box::pin(async move {
+            match offset {
+                10 => sleep_ms(500).await,
+                0..3 => sleep_ms(1000).await,
+                _ => std::future::pending().await,
+            }
+            Outcome::Done
+        }) as std::pin::Pin<Box<_>>
+    });
+    let rig = Rig::with(Options::default(), script, Box::new(|_| Ok(())), 900);
+    let store = Store::default();
+    let (first, second) = (Log::of((0..3).map(|offset| sized(offset, 300))), Log::of([sized(10, 300), sized(11, 300)]));
+    let all = rig.partition(1, &first, &store);
+    sleep_ms(10).await;
+    let one = rig.partition(2, &second, &store);
+    sleep_ms(800).await;
+    assert_eq!(one.status().await.oldest.unwrap().offset, Offset(11));
+    sleep_ms(500).await;
+    first.append((3..6).map(|offset| sized(offset, 300)));
+    sleep_ms(10).await;
+    assert_eq!(all.status().await.unfinished, 3);
+    drop((all, one));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_batch_is_asked_for_by_what_is_free() {
     let rig = Rig::new(Options { max_in_flight_bytes: 4 << 20, ..Options::default() }, hanging(|_| true));
     let (log, store) = (Log::of((0..100_000).map(|offset| sized(offset, 100_000))), Store::default());

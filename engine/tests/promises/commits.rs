@@ -62,6 +62,20 @@ async fn what_is_not_stored_is_stored_again_with_the_next_interval() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_write_that_fails_is_repeated_no_faster_however_much_waits_for_it() {
+    let options = Options { max_unstored_completions: 10, ..Options::default() };
+    let (rig, log, store) = (Rig::new(options, hanging(|_| false)), Log::of((0..100).map(record)), Store::default());
+    store.answer(Err(CommitError::Again("slow and away".into())));
+    store.take(Duration::from_secs(3));
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(30_000).await;
+    let times = store.tried_at();
+    assert!(times.len() >= 7);
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_secs(4)), "an interval after each answer");
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_ownership_that_is_over_cuts_everything_and_writes_nothing_more() {
     let rig = Rig::new(Options { worker_num: 4, ..Options::default() }, hanging(|offset| offset == 2));
     let (log, store) = (Log::of((0..3).map(record)), Store::default());

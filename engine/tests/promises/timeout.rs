@@ -91,6 +91,21 @@ async fn an_attempt_open_at_a_pause_is_not_stopped_by_the_standing_clock() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_round_whose_only_attempt_was_cut_has_its_whole_time_again() {
+    let rig = Rig::new(options(OnFailure::Bypass), after(Duration::from_millis(1500), |_, _| Outcome::Done));
+    let (log, store) = (Log::of([record(0)]), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(1400).await;
+    handle.set_permission(Permission::Cut);
+    sleep_ms(100).await;
+    handle.set_permission(Permission::Run);
+    sleep_ms(3000).await;
+    assert!(rig.ledger.given_up().is_empty());
+    assert_eq!(store.cursor(), 1);
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_round_has_a_fresh_clock_and_at_least_one_attempt() {
     let sleep = Duration::from_secs(1);
     let rig = Rig::new(options(OnFailure::AnotherRound { sleep }), hanging(|_| true));

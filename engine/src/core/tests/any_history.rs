@@ -135,8 +135,8 @@ impl World {
         UNIX_EPOCH + Duration::from_millis(WALL_MS as u64)
     }
 
-    fn apply(&mut self, step: Step) -> Result<(), TestCaseError> {
-        match step {
+    fn apply(&mut self, step: &Step) -> Result<(), TestCaseError> {
+        match *step {
             Step::Read { gap, key, size_bytes, event_type, age_ms } => self.read(gap, key, size_bytes, event_type, age_ms)?,
             Step::Start { lane } => drop(self.start(lane.index(self.core.lanes().len()))?),
             Step::End { which, how } if !self.open.is_empty() => {
@@ -295,7 +295,7 @@ impl World {
 
     /// Everything succeeds from now on.
     fn heal(&mut self) -> Result<(), TestCaseError> {
-        self.apply(Step::Resume)?;
+        self.apply(&Step::Resume)?;
         for _ in 0..1000 {
             while let Some(open) = self.open.pop() {
                 self.end(open, How::Well)?;
@@ -329,7 +329,7 @@ proptest! {
     fn promises_hold_in_any_history(options in options(), steps in prop::collection::vec(step(), 0..150)) {
         let mut world = World::new(options);
         for step in steps {
-            world.apply(step)?;
+            world.apply(&step)?;
         }
         world.heal()?;
     }
