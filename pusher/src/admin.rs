@@ -26,6 +26,7 @@ pub(crate) struct Admin {
     pub(crate) instance: Arc<str>,
 }
 
+/// Every route. Guard, token and content type are the admin port's, before any of these.
 pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/groups", get(groups::list))
@@ -40,6 +41,7 @@ pub(crate) fn routes(admin: Admin) -> Router {
         .with_state(admin)
 }
 
+/// Named rather than missing, so that nobody looks for a spelling mistake.
 async fn later() -> Problem {
     Problem::new(Kind::NotFound, "pause, resume, replay and failures come in a later version; this one does not have them")
 }

@@ -87,6 +87,7 @@ pub(crate) fn to_coordinator(progress: engine::ports::Progress) -> Progress {
     Progress { cursor: Offset(progress.cursor.0), done }
 }
 
+/// The engine's way to say the same.
 pub(crate) fn to_engine(progress: &Progress) -> engine::ports::Progress {
     engine::ports::Progress { cursor: engine::ids::Offset(progress.cursor.0), done: progress.done.runs().to_vec() }
 }

@@ -103,6 +103,7 @@ impl Fleet {
         self.let_everything_go().await;
     }
 
+    /// What is served, and under which epoch: only that can have been moved by somebody else.
     fn serving(&self) -> Vec<(GroupPartition, Epoch)> {
         let epoch = |keeper: &KeeperHandle| match *keeper.phase.borrow() {
             Phase::Serving(epoch) => Some(epoch),
@@ -111,6 +112,8 @@ impl Fleet {
         self.kept.iter().filter_map(|(at, keeper)| Some((at.clone(), epoch(keeper)?))).collect()
     }
 
+    /// Permissions first: a partition that is taken must find out at once that its group is paused.
+    /// What is to be taken but not given up yet waits for the end of its former keeper.
     fn apply(&mut self, view: View) {
         let wanted = view.wanted(&self.groups, &self.me);
         self.paused = view.paused;
@@ -145,6 +148,7 @@ impl Fleet {
         self.kept.insert(at, handle);
     }
 
+    /// The next look starts a keeper anew if the partition is still wanted.
     fn ended(&mut self, ended: Result<(Id, GroupPartition), JoinError>) {
         let id = match &ended {
             Ok((id, _)) => *id,

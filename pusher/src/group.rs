@@ -61,23 +61,22 @@ pub(crate) fn options(config: &GroupConfig) -> Options {
     }
 }
 
-/// A processor that is asked only while its group may work and the lease holds, tested immediately
-/// before every attempt: what the partition loops are told may reach them a moment later.
+/// A processor that is asked only while its group may work, tested immediately before every
+/// attempt: what the fleet decided reaches the partition loops a moment later. The delivery tests
+/// the lease itself, before attempts; here it is tested before dead letters, too.
 pub(crate) struct Permitted<P> {
     pub(crate) inner: P,
     pub(crate) permission: watch::Receiver<Permission>,
     pub(crate) lease: Lease,
 }
 
-impl<P> Permitted<P> {
-    fn permitted(&self) -> bool {
-        *self.permission.borrow() == Permission::Run && self.lease.holds()
-    }
-}
-
 impl<P: Processor<Delivered>> Processor<Delivered> for Permitted<P> {
     async fn process(&self, event: &Event<Delivered>, attempt: Attempt) -> Outcome {
-        if self.permitted() { self.inner.process(event, attempt).await } else { Outcome::Cut }
+        let permission = *self.permission.borrow();
+        match permission {
+            Permission::Run => self.inner.process(event, attempt).await,
+            Permission::Pause | Permission::Cut => Outcome::Cut,
+        }
     }
 
     async fn bypass(&self, event: &Event<Delivered>, given_up: &GivenUp) -> Result<(), String> {

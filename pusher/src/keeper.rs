@@ -7,16 +7,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::coordinator::{Claim, ClaimError, Commit, CommitError};
+use common::coordinator::{Claim, Commit};
 use common::ids::{Epoch, GroupPartition, Partition, TopicId};
 use engine::task::{Label, PartitionHandle, Permission, Status};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use crate::backoff::Backoff;
-use crate::births::{self, BackendError};
 use crate::committer::{PartitionSink, to_coordinator, to_engine};
 use crate::decode::Origin;
 use crate::group::{Backends, Group};
@@ -24,9 +22,9 @@ use crate::source::{PartitionSource, Place};
 use crate::stop::{Reason, Stop};
 
 mod began;
+mod claiming;
+mod giving_up;
 
-/// The longest pause between two tries to claim.
-const MAX_CLAIM_PAUSE: Duration = Duration::from_secs(10);
 /// How long giving up is tried when the coordinator does not answer.
 const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -113,95 +111,7 @@ impl Keeper {
         }
     }
 
-    async fn claim(&mut self) -> Step {
-        let mut backoff = Backoff::new(MAX_CLAIM_PAUSE);
-        while !self.let_go.is_cancelled() {
-            match self.try_claim(None).await {
-                Ok(step) => return step,
-                Err(trouble) => self.report(&trouble),
-            }
-            if !self.rest(backoff.step()).await {
-                break;
-            }
-        }
-        Step::End
-    }
-
-    /// The partition is ours, but its cursor is somebody else's.
-    async fn adopt(&mut self, epoch: Epoch) -> Step {
-        let mut backoff = Backoff::new(MAX_CLAIM_PAUSE);
-        loop {
-            match self.try_claim(Some(epoch)).await {
-                Ok(step) => return step,
-                Err(Trouble::Claim(ClaimError::EpochOver)) => return Step::Claim,
-                Err(trouble) => self.report(&trouble),
-            }
-            if !self.rest(backoff.step()).await {
-                return Step::End;
-            }
-        }
-    }
-
-    /// Under a new claim, or as the successor of an epoch that we still own.
-    async fn try_claim(&self, former: Option<Epoch>) -> Result<Step, Trouble> {
-        let Backends { queue, coordinator, .. } = &*self.backends;
-        let log = births::log_of(&**queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
-        let Some(log) = log else { return Ok(Step::End) };
-        let claim = match former {
-            None => coordinator.claim(&self.at, log).await,
-            Some(epoch) => coordinator.adopt(&self.at, epoch, log).await,
-        };
-        match claim {
-            Ok(claim) => {
-                began::announce(&self.at, &claim, &self.backends.metrics);
-                Ok(Step::Serve(claim, log.topic_id))
-            }
-            Err(ClaimError::NotBorn) => {
-                births::write(&self.group.config, &self.at.topic, &**queue, &**coordinator).await?;
-                Err(Trouble::Claim(ClaimError::NotBorn))
-            }
-            Err(error) => Err(Trouble::Claim(error)),
-        }
-    }
-
-    /// Says so the first time, and whenever the reason is another one.
-    fn report(&self, trouble: &Trouble) {
-        self.backends.metrics.claim_failed(&self.at);
-        let text = trouble.to_string();
-        let said = matches!(&*self.phase.borrow(), Phase::Claiming { trouble: Some(before) } if *before == text);
-        if said {
-            return;
-        }
-        match trouble {
-            Trouble::Claim(ClaimError::Held(_) | ClaimError::NotBorn) => {
-                info!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, reason = text, "the partition cannot be taken yet; it is tried again");
-            }
-            Trouble::Claim(_) | Trouble::Backend(_) => {
-                error!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, reason = text,
-                    "the partition is not being delivered; taking it is tried again, other partitions go on");
-            }
-        }
-        self.phase.send_replace(Phase::Claiming { trouble: Some(text) });
-    }
-
-    /// `false` once the partition is let go. A hint that something changed ends the rest early.
-    async fn rest(&self, pause: Duration) -> bool {
-        let mut hints = self.backends.coordinator.hints();
-        hints.mark_unchanged();
-        let rest = async {
-            // However often hints come, tries are at least this far apart.
-            tokio::time::sleep(pause.min(Backoff::FIRST)).await;
-            tokio::select! {
-                () = tokio::time::sleep(pause.saturating_sub(Backoff::FIRST)) => {}
-                Ok(()) = hints.changed() => {}
-            }
-        };
-        tokio::select! {
-            () = self.let_go.cancelled() => false,
-            () = rest => true,
-        }
-    }
-
+    /// One epoch, from its first read to the end of its last attempt.
     async fn serve(&mut self, claim: Claim, topic_id: Option<TopicId>) -> Step {
         if self.let_go.is_cancelled() {
             let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
@@ -227,6 +137,8 @@ impl Keeper {
         }
     }
 
+    /// Nothing is attempted while the group may not work: its processor tests that as well, in case
+    /// the loop is quicker than the permission.
     fn start(&mut self, claim: &Claim, topic_id: Option<TopicId>, stop: Stop) -> PartitionHandle {
         let Backends { queue, coordinator: _, committer, metrics, .. } = &*self.backends;
         let (at, epoch) = (self.at.clone(), claim.epoch);
@@ -258,6 +170,7 @@ impl Keeper {
         }
     }
 
+    /// What follows from the end of an epoch, and what is said about it.
     fn after(&self, why: Why, last: Commit) -> Step {
         let GroupPartition { group, topic, partition } = &self.at;
         let (partition, cursor) = (partition.0, last.progress.cursor.0);
@@ -283,51 +196,10 @@ impl Keeper {
             }
         }
     }
-
-    /// Stores how far it came, together with giving the ownership up.
-    async fn give_up(&self, mut last: Commit) {
-        self.phase.send_replace(Phase::Ending);
-        let deadline = Instant::now() + GIVE_UP_TIMEOUT;
-        let mut backoff = Backoff::new(Duration::from_secs(1));
-        loop {
-            let reason = match self.backends.coordinator.release(&last).await {
-                Ok(()) => return,
-                Err(CommitError::EpochOver) => return self.not_stored(&last, "this epoch is over"),
-                // The other's cursor stands: take it up and give that up.
-                Err(CommitError::Moved) => match self.try_claim(Some(last.epoch)).await {
-                    Ok(Step::Serve(claim, _)) => {
-                        last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
-                        String::new()
-                    }
-                    Ok(_) => return,
-                    Err(trouble) => trouble.to_string(),
-                },
-                Err(CommitError::Coordinator(error)) => error.to_string(),
-            };
-            if Instant::now() >= deadline {
-                return self.not_stored(&last, &reason);
-            }
-            tokio::time::sleep(backoff.step()).await;
-        }
-    }
-
-    fn not_stored(&self, last: &Commit, reason: &str) {
-        let GroupPartition { group, topic, partition } = &self.at;
-        error!(%group, %topic, partition = partition.0, cursor = last.progress.cursor.0, reason,
-            "the last cursor could not be stored; what was done since the last commit will be delivered again");
-    }
 }
 
 enum Why {
     LetGo,
     /// The reason, if source or sink gave one; and what the engine says.
     Ended(Option<Reason>, String),
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Trouble {
-    #[error(transparent)]
-    Claim(#[from] ClaimError),
-    #[error(transparent)]
-    Backend(#[from] BackendError),
 }

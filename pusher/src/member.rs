@@ -4,6 +4,7 @@ use common::config::{GroupConfig, PusherConfig};
 use common::coordinator::{Member, MemberGroup};
 use xxhash_rust::xxh3::xxh3_64;
 
+/// The configuration's hash is of what is in force, defaults included, and of nothing secret.
 pub(crate) fn this_process(config: &PusherConfig, groups: &[GroupConfig]) -> Member {
     let group = |group: &GroupConfig| {
         let config = format!("{:016x}", xxh3_64(format!("{group:?}").as_bytes()));

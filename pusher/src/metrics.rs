@@ -48,6 +48,7 @@ impl Metrics {
         self.claims.get_or_create(&ClaimLabels { group, topic, began: label(began) }).inc();
     }
 
+    /// Every try counts: a rate above zero is a partition that nobody serves.
     pub(crate) fn claim_failed(&self, at: &GroupPartition) {
         self.claim_failures.get_or_create(&TopicLabels::of(at)).inc();
     }

@@ -46,6 +46,7 @@ impl PartitionSource {
         Self { queue, at, epoch, origin, stop, metrics, next: from, reader: None, backoff: Backoff::new(MAX_PAUSE), resume: None }
     }
 
+    /// Opens a reader first if there is none.
     async fn read(&mut self, max_bytes: usize) -> Result<Batch, ReadError> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
@@ -91,6 +92,7 @@ impl engine::ports::Source for PartitionSource {
 }
 
 impl PartitionSource {
+    /// Moves the records; only their place is added.
     fn sourced(&self, batch: Batch) -> engine::ports::Batch<SourcedRecord> {
         let records = batch.records.into_iter().map(|record| SourcedRecord { origin: self.origin.clone(), record });
         engine::ports::Batch { records: records.collect(), next_offset: engine::ids::Offset(batch.next_offset.0) }

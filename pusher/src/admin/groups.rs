@@ -18,6 +18,7 @@ use crate::group::Group;
 use crate::keeper::Phase;
 use crate::readout::{Served, lag};
 
+/// As much work as the detail of every group: for people and dashboards, not for a tight loop.
 pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, Problem> {
     let mut groups = Vec::new();
     for group in admin.groups.iter() {
@@ -42,6 +43,7 @@ pub(super) async fn detail(State(admin): State<Admin>, Path(name): Path<String>)
     Ok(Json(GroupDetail { group: name, state, policy: policy(&group.config), partitions: partitions(&admin, group).await? }))
 }
 
+/// The fleet's, as it is written; `live.blocked` says whether this process has taken it up.
 async fn state(admin: &Admin, group: &GroupName) -> Result<GroupState, Problem> {
     let control = admin.backends.coordinator.control(group).await.map_err(|error| coordinator_refused(&error))?;
     Ok(if control.paused { GroupState::Paused } else { GroupState::Running })
@@ -75,6 +77,7 @@ struct Here {
 }
 
 impl Here {
+    /// Ends of what another process serves are asked for separately: the queue is the same.
     async fn read(admin: &Admin, all: &[GroupPartition], group: &Group) -> Self {
         let ours = |at: &GroupPartition| at.group == group.config.group;
         let served = admin.readout.served(ours).await;
@@ -92,6 +95,7 @@ impl Here {
             Some(served) => served.end,
             None => self.ends.get(&(at.topic.clone(), at.partition)).copied(),
         };
+        // What is stored lags behind by up to a commit interval; the owner knows better.
         let live_cursor = served.as_ref().map(|served| Offset(served.status.progress.cursor.0));
         let cursor = live_cursor.or(standing.progress.map(|progress| progress.cursor));
         let elsewhere = standing.owner.as_deref().filter(|owner| *owner != instance);

@@ -63,6 +63,7 @@ pub(super) async fn list(
     Ok(Json(MessageList { topic, partition: partition.0, first, end, next_offset, messages: page.messages }))
 }
 
+/// Where to begin. The end itself is a place: there is nothing there yet.
 fn start(asked: &Asked, log: Watermarks) -> Result<Offset, Problem> {
     let newest = || Offset(log.end.0.saturating_sub(asked.limit as u64)).max(log.first);
     let from = asked.offset.map_or_else(newest, Offset);
@@ -116,6 +117,7 @@ impl Page {
     }
 }
 
+/// `bytes_left` is room for the whole record; only a value is cut to it, never key or headers.
 fn view(record: &Record, bytes_left: usize) -> MessageView {
     let payload = &record.payload;
     let value_bytes = payload.value.as_ref().map_or(0, Bytes::len);

@@ -8,6 +8,7 @@ use humantime::format_duration;
 
 use super::view::{BackoffView, Policy};
 
+/// In the words of the file, so that what is shown can be put back there.
 pub(super) fn policy(config: &GroupConfig) -> Policy {
     Policy {
         url: url(&config.url),

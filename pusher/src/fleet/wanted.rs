@@ -27,6 +27,8 @@ pub(super) struct Wanted {
 }
 
 impl View {
+    /// All or nothing: half a view would let partitions go that are still ours. The topics come last,
+    /// so that a topic that caused the hint is among them.
     pub(super) async fn read(
         groups: &[Arc<Group>],
         backends: &Backends,

@@ -1,0 +1,124 @@
+//! Becoming the owner, and staying it when somebody else wrote the cursor.
+
+use std::time::Duration;
+
+use common::coordinator::ClaimError;
+use common::ids::Epoch;
+use tracing::{error, info};
+
+use super::{Keeper, Phase, Step, began};
+use crate::backoff::Backoff;
+use crate::births::{self, BackendError};
+use crate::group::Backends;
+
+/// The longest pause between two tries.
+const MAX_PAUSE: Duration = Duration::from_secs(10);
+
+/// Why a partition is not ours yet. Every one is tried again: what is wrong may be put right from
+/// outside, and no other partition waits for it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Trouble {
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+}
+
+impl Keeper {
+    /// Until it is ours, let go, or its topic is gone.
+    pub(super) async fn claim(&mut self) -> Step {
+        let mut backoff = Backoff::new(MAX_PAUSE);
+        while !self.let_go.is_cancelled() {
+            match self.try_claim(None).await {
+                Ok(step) => return step,
+                Err(trouble) => self.report(&trouble),
+            }
+            if !self.rest(backoff.step()).await {
+                break;
+            }
+        }
+        Step::End
+    }
+
+    /// The partition is ours, but its cursor is somebody else's.
+    pub(super) async fn adopt(&mut self, epoch: Epoch) -> Step {
+        let mut backoff = Backoff::new(MAX_PAUSE);
+        loop {
+            match self.try_claim(Some(epoch)).await {
+                Ok(step) => return step,
+                Err(Trouble::Claim(ClaimError::EpochOver)) => return Step::Claim,
+                Err(trouble) => self.report(&trouble),
+            }
+            if !self.rest(backoff.step()).await {
+                return Step::End;
+            }
+        }
+    }
+
+    /// Under a new claim, or as the successor of an epoch that we still own.
+    pub(super) async fn try_claim(&self, former: Option<Epoch>) -> Result<Step, Trouble> {
+        let Backends { queue, coordinator, .. } = &*self.backends;
+        let log = births::log_of(&**queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
+        let Some(log) = log else { return Ok(Step::End) };
+        let claim = match former {
+            None => coordinator.claim(&self.at, log).await,
+            Some(epoch) => coordinator.adopt(&self.at, epoch, log).await,
+        };
+        match claim {
+            Ok(claim) => {
+                self.recovered();
+                began::announce(&self.at, &claim, &self.backends.metrics);
+                Ok(Step::Serve(claim, log.topic_id))
+            }
+            Err(ClaimError::NotBorn) => {
+                births::write(&self.group.config, &self.at.topic, &**queue, &**coordinator).await?;
+                Err(Trouble::Claim(ClaimError::NotBorn))
+            }
+            Err(error) => Err(Trouble::Claim(error)),
+        }
+    }
+
+    /// Says so the first time, and whenever the reason is another one.
+    fn report(&self, trouble: &Trouble) {
+        self.backends.metrics.claim_failed(&self.at);
+        let text = trouble.to_string();
+        let said = matches!(&*self.phase.borrow(), Phase::Claiming { trouble: Some(before) } if *before == text);
+        if said {
+            return;
+        }
+        match trouble {
+            Trouble::Claim(ClaimError::Held(_) | ClaimError::NotBorn) => {
+                info!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, reason = text, "the partition cannot be taken yet; it is tried again");
+            }
+            Trouble::Claim(_) | Trouble::Backend(_) => {
+                error!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, reason = text,
+                    "the partition is not being delivered; taking it is tried again, other partitions go on");
+            }
+        }
+        self.phase.send_replace(Phase::Claiming { trouble: Some(text) });
+    }
+
+    fn recovered(&self) {
+        if let Phase::Claiming { trouble: Some(trouble) } = &*self.phase.borrow() {
+            info!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, trouble, "the trouble is over: the partition is taken");
+        }
+    }
+
+    /// `false` once the partition is let go. A hint that something changed ends the rest early.
+    pub(super) async fn rest(&self, pause: Duration) -> bool {
+        let mut hints = self.backends.coordinator.hints();
+        hints.mark_unchanged();
+        let rest = async {
+            // However often hints come, tries are at least this far apart.
+            tokio::time::sleep(pause.min(Backoff::FIRST)).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause.saturating_sub(Backoff::FIRST)) => {}
+                Ok(()) = hints.changed() => {}
+            }
+        };
+        tokio::select! {
+            () = self.let_go.cancelled() => false,
+            () = rest => true,
+        }
+    }
+}
