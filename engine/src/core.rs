@@ -14,7 +14,7 @@ use self::keys::{KeyQueues, Standing};
 use self::list::Slot;
 use self::ready::{Lane, ReadyLanes};
 use self::state::{Seen, StateManager};
-use crate::event::{Attempt, Event, GivenUp};
+use crate::event::{Attempt, Event, Failure, GivenUp};
 use crate::ids::{Epoch, Offset};
 use crate::options::Options;
 use crate::ports::Progress;
@@ -254,6 +254,12 @@ impl<P> Core<P> {
             attempts: entry.attempts,
             last_failure: entry.trouble.as_ref().map(|trouble| trouble.failure.clone()),
         })
+    }
+
+    /// Attempts made of an unfinished event, and the last thing that went wrong with it.
+    pub(crate) fn trouble(&self, ticket: Ticket) -> Option<(u32, &Failure)> {
+        let entry = &self.state.nodes.get(ticket.slot)?.value;
+        entry.trouble.as_ref().map(|trouble| (entry.attempts, &trouble.failure))
     }
 
     /// Ready now, or waiting until then.

@@ -165,6 +165,9 @@ where
             if verdict == Verdict::Stale {
                 self.shared.metrics.stale.inc();
             }
+            if matches!(verdict, Verdict::Retry | Verdict::RoundOver) {
+                self.journal.failed(&self.core, ticket, &verdict, now);
+            }
             self.journal.verdict(ticket.offset, verdict, now);
             collected += 1;
         }

@@ -8,21 +8,33 @@ const WINDOW: Duration = Duration::from_secs(10);
 const LINES_PER_WINDOW: u32 = 5;
 
 /// Lets a few lines through in each window, and counts the rest.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Seldom {
+    lines_per_window: u32,
     window: Option<Instant>,
     lines: u32,
     left_out: u64,
 }
 
+impl Default for Seldom {
+    fn default() -> Self {
+        Self { lines_per_window: LINES_PER_WINDOW, window: None, lines: 0, left_out: 0 }
+    }
+}
+
 impl Seldom {
+    /// For what every partition of every group may have to say at once, as when a network is down.
+    pub(super) fn one_per_window() -> Self {
+        Self { lines_per_window: 1, ..Self::default() }
+    }
+
     /// How many lines were left out before this one, if this one may be written.
     pub(super) fn line(&mut self, now: Instant) -> Option<u64> {
         if self.window.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
             self.window = Some(now);
             self.lines = 0;
         }
-        if self.lines == LINES_PER_WINDOW {
+        if self.lines == self.lines_per_window {
             self.left_out += 1;
             return None;
         }

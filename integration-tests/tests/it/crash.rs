@@ -142,7 +142,7 @@ async fn no_200_and_no_push_comes_before_its_sync() {
     let syncs = Syncs::new(dir.path());
     let mut setup = Setup::groups([group("g", "t", &receiver.url(), &json!({}))]);
     setup.environment = syncs.environment();
-    let gateway = setup.start().await;
+    let gateway = setup.proxy("produce_timeout", json!("20s")).start().await;
     let producer = Producer::new(gateway.api, "t");
     producer.plain(Some("k"), &[], Bytes::from_static(b"first")).await.unwrap();
     let before = syncs.count();

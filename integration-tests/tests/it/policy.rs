@@ -87,6 +87,10 @@ async fn without_bypass_a_key_waits_for_ever_and_others_go_on() {
     assert!(attempts(&seen, "after").is_empty());
     let group = gateway.group("g").await;
     assert!(group.to_string().contains("500"), "the last error is shown: {group}");
+    let line = gateway.log().lines().find(|l| l.contains("attempt failed")).expect("a failure is logged").to_owned();
+    for word in ["\"group\":\"g\"", "\"topic\":\"t\"", "\"partition\":", "\"offset\":", "500"] {
+        assert!(line.contains(word), "{word} in {line}");
+    }
     receiver.script(|_| Answer::Status(200));
     receiver.until("the key", Duration::from_secs(4), |seen| attempts(seen, "after").len() == 1).await;
     gateway.until_caught_up("g", Duration::from_secs(4)).await;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::core::Core;
+use crate::core::entry::Ticket;
 use crate::core::verdict::Verdict;
 use crate::ids::Offset;
 use crate::metrics::PartitionMetrics;
@@ -21,6 +22,7 @@ pub(super) struct Journal {
     group: String,
     label: Label,
     metrics: PartitionMetrics,
+    failures: Seldom,
     bypasses: Seldom,
     bypass_failures: Seldom,
     commit_failures: Seldom,
@@ -35,6 +37,7 @@ impl Journal {
             group,
             label,
             metrics,
+            failures: Seldom::one_per_window(),
             bypasses: Seldom::default(),
             bypass_failures: Seldom::default(),
             commit_failures: Seldom::default(),
@@ -63,9 +66,18 @@ impl Journal {
                     tracing::warn!(%group, %topic, partition, %offset, error, left_out, "bypass failed; its key waits, it is tried again");
                 }
             }
-            Verdict::RoundOver => tracing::debug!(%group, %topic, partition, %offset, "round used up"),
-            Verdict::Retry | Verdict::Cut | Verdict::Stale => {}
+            Verdict::RoundOver | Verdict::Retry | Verdict::Cut | Verdict::Stale => {}
         }
+    }
+
+    /// After an attempt that failed, whatever follows from it.
+    pub(super) fn failed<P>(&mut self, core: &Core<P>, ticket: Ticket, verdict: &Verdict, now: Instant) {
+        let Some(left_out) = self.failures.line(now) else { return };
+        let Some((attempts, failure)) = core.trouble(ticket) else { return };
+        let (group, topic, partition, offset) = (&self.group, &self.label.topic, self.label.partition, ticket.offset);
+        let (reason, code, detail) = (failure.reason, failure.code, &failure.detail);
+        let next = if *verdict == Verdict::Retry { "it is tried again; its key waits" } else { "its round is used up" };
+        tracing::warn!(%group, %topic, partition, %offset, attempts, reason, code, detail, left_out, next, "attempt failed");
     }
 
     pub(super) fn skipped(&self, reason: &'static str) {
