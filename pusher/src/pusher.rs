@@ -122,7 +122,9 @@ impl Pusher {
         if let Err(error) = self.backends.coordinator.leave().await {
             warn!(%error, "leaving the fleet failed; what was owned stays so until the session ends");
         }
+        // Nobody commits any more; the coordinator is to be free for whoever closes it.
         self.committer.abort();
+        drop(self.committer.await);
         Ok(())
     }
 }

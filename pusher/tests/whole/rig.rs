@@ -43,10 +43,17 @@ impl Rig {
         Self { dir: tempfile::tempdir().unwrap(), options: Options::from(&config), drain_timeout: Duration::from_secs(5) }
     }
 
-    /// The stores alone.
+    /// The stores alone. A task that has ended may hold the folder until the runtime has dropped it.
     pub(crate) fn open(&self) -> Stores {
         let mut metrics = Metrics::new("test");
-        let store = Store::open(self.dir.path()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let store = loop {
+            match Store::open(self.dir.path()) {
+                Ok(store) => break store,
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
         let queue = EmbeddedQueue::open(store.clone(), self.options.clone(), metrics.registry()).unwrap();
         let coordinator = Arc::new(EmbeddedCoordinator::open(&store).unwrap());
         Stores { store, queue, coordinator, metrics }
