@@ -19,7 +19,7 @@ pub struct Event<P> {
     pub payload: P,
 }
 
-/// An event type as a number: its place in [`EventTypes`], or [`EventType::OTHER`].
+/// An event type as a number: its place in [`EventTypes`](crate::options::EventTypes), or [`EventType::OTHER`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EventType(pub u16);
 

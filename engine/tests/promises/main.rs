@@ -11,4 +11,5 @@ mod release;
 mod retry;
 mod rig;
 mod sharing;
+mod stress;
 mod timeout;
