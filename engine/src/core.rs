@@ -14,6 +14,7 @@ use self::keys::{KeyQueues, Standing};
 use self::list::Slot;
 use self::ready::{Lane, ReadyLanes};
 use self::state::{Seen, StateManager};
+use self::verdict::Expired;
 use crate::event::{Attempt, Event, Failure, GivenUp};
 use crate::ids::{Epoch, Offset};
 use crate::options::Options;
@@ -128,14 +129,13 @@ impl<P> Core<P> {
     }
 
     /// Moves on what time has come for: waiting events become ready, and rounds past their
-    /// processing timeout end. Returns how many ended; attempts in flight go into `stop` instead,
-    /// and end when the caller has stopped them.
-    pub(crate) fn tick(&mut self, now: Instant, stop: &mut Vec<Ticket>) -> usize {
+    /// processing timeout end.
+    pub(crate) fn tick(&mut self, now: Instant) -> Expired {
         while let Some((_, slot)) = self.waiting.first().copied().filter(|(due, _)| *due <= now) {
             self.waiting.pop_first();
             self.ready.push(&mut self.state.nodes, slot);
         }
-        self.expire(now, stop)
+        self.expire(now)
     }
 
     /// When [`Core::tick`] next has something to do, if nothing else happens before.

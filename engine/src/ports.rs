@@ -12,8 +12,9 @@ use crate::options::EventTypes;
 pub trait Source: Send + 'static {
     type Record: Send + 'static;
 
-    /// Waits until there is something. At least one record however large, else at most about
-    /// `max_bytes`. Must be cancel safe: a dropped call loses nothing.
+    /// Waits until there is something: records, or a `next_offset` that has moved. At least one
+    /// record however large, else at most about `max_bytes`. Must be cancel safe: a dropped call
+    /// loses nothing.
     fn next(&mut self, max_bytes: usize) -> impl Future<Output = Result<Batch<Self::Record>, SourceError>> + Send;
 }
 
@@ -61,6 +62,8 @@ pub trait Processor<P>: Send + Sync + 'static {
 
 /// Stores how far a partition has come.
 pub trait CursorSink: Send + Sync + 'static {
+    /// Called again only after it has answered. It must answer in bounded time: a release waits
+    /// for it.
     fn commit(&self, progress: Progress) -> impl Future<Output = Result<(), CommitError>> + Send;
 }
 

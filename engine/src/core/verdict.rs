@@ -31,13 +31,24 @@ pub(crate) enum Verdict {
     },
     /// Another attempt of the round follows.
     Retry,
+    /// Another round follows.
     RoundOver,
+    /// The bypass follows.
+    GivenUp,
     BypassFailed {
         error: String,
     },
     Cut,
     /// Not the result of an attempt in flight under this epoch: it changed nothing.
     Stale,
+}
+
+/// Rounds that took too long.
+#[derive(Debug, Default)]
+pub(crate) struct Expired {
+    pub(crate) ended: Vec<(Ticket, Verdict)>,
+    /// These end as failed when the caller has stopped them.
+    pub(crate) in_flight: Vec<Ticket>,
 }
 
 impl<P> Core<P> {
@@ -52,8 +63,7 @@ impl<P> Core<P> {
             (Aim::Process, End::Attempt(Outcome::Retry { not_before, failure })) => self.retry(slot, failure, not_before, now),
             (Aim::Process, End::Attempt(Outcome::Failed(failure))) => {
                 self.note(slot, failure, None);
-                self.end_round(slot, now);
-                Verdict::RoundOver
+                self.end_round(slot, now)
             }
             (Aim::Process, End::Attempt(Outcome::Cut)) => {
                 self.cut(slot, now + PAUSE_AFTER_CUT, now);
@@ -80,16 +90,16 @@ impl<P> Core<P> {
         open.into_iter().for_each(|slot| self.cut(slot, now, now));
     }
 
-    /// Ends the rounds whose processing timeout is over. Attempts in flight go into `stop`.
-    pub(super) fn expire(&mut self, now: Instant, stop: &mut Vec<Ticket>) -> usize {
-        let mut ended = 0;
+    /// Ends the rounds whose processing timeout is over.
+    pub(super) fn expire(&mut self, now: Instant) -> Expired {
+        let mut expired = Expired::default();
         while let Some(slot) = self.clocks.expired(&self.state.nodes, now) {
             self.clocks.stop(&mut self.state.nodes, slot);
             let entry = &self.state.nodes[slot].value;
             let ticket = Ticket { slot, offset: entry.event.offset, epoch: self.epoch };
             match entry.stage {
                 Stage::InFlight => {
-                    stop.push(ticket);
+                    expired.in_flight.push(ticket);
                     continue;
                 }
                 Stage::Ready => self.ready.remove(&mut self.state.nodes, slot),
@@ -99,10 +109,10 @@ impl<P> Core<P> {
                 Stage::Queued => unreachable!("the clock starts with an attempt, and only a head is attempted"),
             }
             self.note(slot, Failure::processing_timeout(self.last_failure(slot)), None);
-            self.set_next(slot, now);
-            ended += 1;
+            let verdict = self.set_next(slot, now);
+            expired.ended.push((ticket, verdict));
         }
-        ended
+        expired
     }
 
     fn last_failure(&self, slot: Slot) -> Option<&Failure> {
@@ -120,8 +130,7 @@ impl<P> Core<P> {
         let entry = &self.state.nodes[slot].value;
         let made = entry.attempts_in_round;
         if made > self.options.retry_times {
-            self.end_round(slot, now);
-            return Verdict::RoundOver;
+            return self.end_round(slot, now);
         }
         let at = now + self.pause_after(made);
         self.wait(slot, self.state.nodes[slot].value.no_earlier(at), now);
@@ -142,25 +151,27 @@ impl<P> Core<P> {
         }
     }
 
-    fn end_round(&mut self, slot: Slot, now: Instant) {
+    fn end_round(&mut self, slot: Slot, now: Instant) -> Verdict {
         self.in_flight -= 1;
         self.clocks.stop(&mut self.state.nodes, slot);
-        self.set_next(slot, now);
+        self.set_next(slot, now)
     }
 
     /// After a round: the bypass, or another round. The entry is in no list but that of offsets.
-    fn set_next(&mut self, slot: Slot, now: Instant) {
+    fn set_next(&mut self, slot: Slot, now: Instant) -> Verdict {
         let entry = &mut self.state.nodes[slot].value;
         match self.options.on_failure {
             OnFailure::Bypass => {
                 entry.aim = Aim::Bypass { failures: 0 };
                 self.line_up(slot, now, now);
+                Verdict::GivenUp
             }
             OnFailure::AnotherRound { sleep } => {
                 entry.round = entry.round.saturating_add(1);
                 entry.attempts_in_round = 0;
                 let at = entry.no_earlier(now + sleep);
                 self.line_up(slot, at, now);
+                Verdict::RoundOver
             }
         }
     }

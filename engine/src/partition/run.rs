@@ -15,23 +15,22 @@ use self::journal::Journal;
 use super::alarm::Alarm;
 use super::attempts::{Attempts, Finished, Start};
 use super::commits::Commits;
-use super::intake::{Intake, MAX_BATCH_BYTES, MIN_BATCH_BYTES, Taken};
+use super::intake::Intake;
 use super::{Command, Control, Life, MAX_WAITING_COMMANDS, PartitionHandle, Permission};
 use crate::core::Core;
-use crate::core::ready::Lane;
 use crate::core::verdict::{End, Verdict};
-use crate::event::Event;
-use crate::ports::{CommitError, CursorSink, Decoded, Decoder, Progress, Source, SourceError};
+use crate::ports::{CommitError, CursorSink, Decoder, Progress, Source};
 use crate::slots::{Cover, Turns};
 use crate::status::{Blocked, Ended, Status};
 use crate::task::{Label, Shared};
 
 mod journal;
+mod read;
+mod start;
 
 /// After so many passes other tasks get their turn.
 const PASSES_PER_POLL: usize = 16;
 const RESULTS_PER_PASS: usize = 256;
-const ADMISSIONS_PER_PASS: usize = 1024;
 
 pub(crate) struct PartitionLoop<D: Decoder, S: Source, C, L, F> {
     shared: Arc<Shared<D>>,
@@ -165,7 +164,7 @@ where
             if verdict == Verdict::Stale {
                 self.shared.metrics.stale.inc();
             }
-            if matches!(verdict, Verdict::Retry | Verdict::RoundOver) {
+            if matches!(verdict, Verdict::Retry | Verdict::RoundOver | Verdict::GivenUp) {
                 self.journal.failed(&self.core, ticket, &verdict, now);
             }
             self.journal.verdict(ticket.offset, verdict, now);
@@ -175,124 +174,6 @@ where
             self.cover.shrink_to(self.core.unfinished_bytes());
         }
         collected > 0
-    }
-
-    fn read(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
-        self.blocked = None;
-        if !matches!(self.phase, Phase::Working) {
-            return false;
-        }
-        // Read once, and only for a delay.
-        let wall_now = self.shared.options.delay.map(|_| self.shared.clock.now());
-        for read in 0..ADMISSIONS_PER_PASS {
-            if self.core.has_plenty() {
-                return read > 0;
-            }
-            match self.intake.take(&self.shared.decoder, &self.shared.options.event_types) {
-                Taken::Record(Decoded::Event(event)) => {
-                    if let Some(blocked) = self.no_room(&event, cx) {
-                        self.intake.hold_back(event);
-                        self.blocked = Some(blocked);
-                        return read > 0;
-                    }
-                    self.core.admit(event, now, wall_now);
-                }
-                Taken::Record(Decoded::Skip { offset, reason }) => {
-                    self.journal.skipped(reason);
-                    self.core.advance(offset.next());
-                }
-                Taken::BatchEnd(next_offset) => self.core.advance(next_offset),
-                Taken::Nothing if self.fetch(cx) => {}
-                Taken::Nothing => return read > 0,
-                Taken::DecoderPanicked => {
-                    let text = format!("decoding a record at or after offset {} panicked", self.core.position());
-                    self.source_ended(SourceError(text));
-                    return true;
-                }
-            }
-        }
-        true
-    }
-
-    fn no_room(&mut self, event: &Event<D::Payload>, cx: &mut Context<'_>) -> Option<Blocked> {
-        let blocked = self.core.full(event.size_bytes);
-        if blocked.is_some() {
-            self.cover.leave();
-            return blocked;
-        }
-        let covered = self.cover.poll_up_to(self.core.unfinished_bytes().saturating_add(event.size_bytes), cx);
-        if !covered && self.core.unfinished() > 0 {
-            return Some(Blocked::Budget);
-        }
-        self.cover.leave();
-        None
-    }
-
-    /// Asks for the next batch. A paused partition reads nothing.
-    fn fetch(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.permission != Permission::Run {
-            return false;
-        }
-        self.blocked = self.core.full(1);
-        if self.blocked.is_some() {
-            return false;
-        }
-        let free = self.shared.options.max_in_flight_bytes.saturating_sub(self.core.unfinished_bytes());
-        let max_bytes = free.min(self.shared.budget.available_bytes()).clamp(MIN_BATCH_BYTES, MAX_BATCH_BYTES);
-        self.intake.poll_fetch(max_bytes, cx).unwrap_or_else(|error| {
-            self.source_ended(error);
-            false
-        })
-    }
-
-    fn source_ended(&mut self, error: SourceError) {
-        self.journal.source_ended(&error, self.core.position());
-        self.intake.close();
-        self.life.send_modify(|life| {
-            life.ended.get_or_insert(Ended::Source(error));
-        });
-    }
-
-    fn start(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
-        let mut overdue = Vec::new();
-        let ended = self.core.tick(now, &mut overdue);
-        overdue.iter().for_each(|ticket| self.attempts.stop(*ticket));
-        let mut moved = ended + overdue.len() > 0;
-        while self.may_start()
-            && let Some(lane) = self.next_lane(cx)
-        {
-            let Some(permits) = self.turns.poll_start(lane, cx) else { return moved };
-            let Some(job) = self.core.take(lane, now) else { break };
-            if let Some(waited) = job.waited {
-                self.shared.metrics.enqueue_wait.observe(waited.as_secs_f64());
-            }
-            self.attempts.start(job, permits, now);
-            moved = true;
-        }
-        // Nothing to start, or not allowed to: slots that were asked for go to somebody else.
-        self.turns.leave_workers();
-        moved
-    }
-
-    /// The lane whose first event has waited longest, among those that their limits let start.
-    fn next_lane(&mut self, cx: &mut Context<'_>) -> Option<Lane> {
-        let Self { core, turns, .. } = self;
-        let startable = core.lanes().filter_map(|lane| match core.turn(lane) {
-            Some(turn) => turns.poll_lane(lane, cx).then_some((turn, lane)),
-            None => {
-                turns.leave_lane(lane);
-                None
-            }
-        });
-        startable.min().map(|(_, lane)| lane)
-    }
-
-    fn may_start(&mut self) -> bool {
-        let may = matches!(self.phase, Phase::Working) && self.control.permission() == Permission::Run && !self.commits.full(&self.core);
-        if !may {
-            self.core.lanes().for_each(|lane| self.turns.leave_lane(lane));
-        }
-        may && !self.core.nothing_ready()
     }
 
     fn store(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {

@@ -134,14 +134,33 @@ async fn a_start_with_a_done_set_repeats_nothing_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_partition_wakes_nobody() {
-    let (rig, log, store) = (Rig::new(Options::default(), hanging(|_| false)), Log::of((0..5).map(record)), Store::default());
+async fn an_idle_partition_is_not_woken() {
+    let options = Options { delay: Some(Duration::from_millis(1)), ..Options::default() };
+    let (rig, log, store) = (Rig::new(options, hanging(|_| false)), Log::of((0..5).map(record)), Store::default());
     let handle = rig.partition(1, &log, &store);
     sleep_ms(3000).await;
-    // With paused time, sleeping jumps from timer to timer: a partition with a timer of its own
-    // would be polled on the way, and would ask its source or sink again.
-    let before = (Instant::now(), store.tried_at().len(), log.asked().len());
+    assert_eq!(store.cursor(), 5);
+    let looks = rig.clock.read();
+    assert!(looks > 0);
     sleep_ms(86_400_000).await;
-    assert_eq!((store.tried_at().len(), log.asked().len()), (before.1, before.2));
+    assert_eq!(rig.clock.read(), looks, "a day, and not one look");
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_only_waits_is_not_woken_before_its_time() {
+    let options = Options { retry_times: 1, delay: Some(Duration::from_millis(1)), ..Options::default() };
+    let script = after(Duration::ZERO, |_, attempt| match attempt.number {
+        0 => Outcome::Retry { not_before: Some(Instant::now() + Duration::from_secs(3600)), failure: crate::rig::failure("busy") },
+        _ => Outcome::Done,
+    });
+    let (rig, log, store) = (Rig::new(options, script), Log::of([record(0)]), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(10_000).await;
+    let looks = rig.clock.read();
+    sleep_ms(3_500_000).await;
+    assert_eq!(rig.clock.read(), looks);
+    sleep_ms(100_000).await;
+    assert_eq!(store.cursor(), 1);
     drop(handle);
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -299,15 +300,24 @@ impl CursorSink for Store {
     }
 }
 
-/// Wall time that goes with tokio's paused time.
+/// Wall time that goes with tokio's paused time. With a delay, every look of a partition loop at
+/// the world reads it once.
 pub struct TestClock {
     started: Instant,
+    read: AtomicUsize,
+}
+
+impl TestClock {
+    pub fn read(&self) -> usize {
+        self.read.load(Relaxed)
+    }
 }
 
 pub const WALL_START_MS: i64 = 1_700_000_000_000;
 
 impl WallClock for TestClock {
     fn now(&self) -> SystemTime {
+        self.read.fetch_add(1, Relaxed);
         UNIX_EPOCH + Duration::from_millis(WALL_START_MS as u64) + self.started.elapsed()
     }
 }
@@ -318,6 +328,7 @@ pub struct Rig {
     pub ledger: Arc<Ledger>,
     pub registry: Registry,
     pub started: Instant,
+    pub clock: Arc<TestClock>,
 }
 
 impl Rig {
@@ -331,9 +342,17 @@ impl Rig {
         let ledger = Arc::new(Ledger::default());
         let processor = Scripted { ledger: Arc::clone(&ledger), script, bypass };
         let started = Instant::now();
-        let clock = Arc::new(TestClock { started });
-        let task = Task::new("g", options, ByRecord, processor, Budget { max_bytes: budget_bytes }, &metrics, clock);
-        Self { task, ledger, registry, started }
+        let clock = Arc::new(TestClock { started, read: AtomicUsize::new(0) });
+        let task = Task::new(
+            "g",
+            options,
+            ByRecord,
+            processor,
+            Budget { max_bytes: budget_bytes },
+            &metrics,
+            Arc::clone(&clock) as Arc<dyn WallClock>,
+        );
+        Self { task, ledger, registry, started, clock }
     }
 
     /// A partition from the start of the log; its number is its epoch too.

@@ -36,7 +36,7 @@ impl Decoder for Tagged {
         let key = (record.offset % KEYS).to_be_bytes();
         Decoded::Event(Event {
             offset: Offset(record.offset),
-            key: (record.offset % 7 > 0).then(|| Bytes::copy_from_slice(&key)),
+            key: (!record.offset.is_multiple_of(7)).then(|| Bytes::copy_from_slice(&key)),
             time_ms: 0,
             event_type: types.resolve(record.event_type.as_bytes()),
             size_bytes: record.size_bytes,
@@ -163,7 +163,7 @@ struct Partition {
 
 impl Partition {
     fn new(number: u64) -> Self {
-        let event_type = |offset: u64| if offset % 5 == 0 { "limited" } else { "free" };
+        let event_type = |offset: u64| if offset.is_multiple_of(5) { "limited" } else { "free" };
         let size_bytes = |offset: u64| 50 + (offset as usize * 37) % 400;
         let records = (0..RECORDS).map(|offset| Record {
             time_ms: number as i64,
@@ -240,7 +240,7 @@ async fn nothing_is_lost_overtaken_or_stuck_whatever_interferes() {
         }
         assert!(!partition.cursor.1.load(Ordering::SeqCst), "a cursor went back");
     }
-    assert_eq!(*watch.broken.lock().unwrap(), [String::new(); 0]);
+    assert_eq!(*watch.broken.lock().unwrap(), Vec::<String>::new());
     let mut succeeded = watch.succeeded.lock().unwrap().clone();
     succeeded.sort_unstable();
     succeeded.dedup();

@@ -238,7 +238,7 @@ impl World {
         prop_assert!(!matches!(verdict, Verdict::Stale));
         let known = self.known.get_mut(&ticket.offset.0).unwrap();
         known.finished = finished;
-        if verdict == Verdict::RoundOver && self.options.on_failure == OnFailure::Bypass {
+        if verdict == Verdict::GivenUp {
             known.not_before = self.now; // The bypass is no attempt: nobody asked for it to wait.
         }
         self.closed.push(ticket);
@@ -256,14 +256,13 @@ impl World {
     }
 
     fn tick(&mut self) -> Result<(), TestCaseError> {
-        let mut stop = Vec::new();
-        self.core.tick(self.now, &mut stop);
-        for ticket in stop {
+        for ticket in self.core.tick(self.now).in_flight {
             prop_assert!(self.options.processing_timeout.is_some() && !self.paused);
             let at = self.open.iter().position(|(open, _)| *open == ticket);
             self.open.swap_remove(at.expect("only what is in flight is stopped"));
             let end = End::Attempt(Outcome::Failed(Failure::processing_timeout(None)));
-            prop_assert_eq!(self.core.complete(ticket, end, self.now), Verdict::RoundOver);
+            let verdict = self.core.complete(ticket, end, self.now);
+            prop_assert_eq!(verdict == Verdict::GivenUp, self.options.on_failure == OnFailure::Bypass);
             self.closed.push(ticket);
         }
         // A round that expired while it waited goes to its bypass at once.

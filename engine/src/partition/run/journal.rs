@@ -66,7 +66,7 @@ impl Journal {
                     tracing::warn!(%group, %topic, partition, %offset, error, left_out, "bypass failed; its key waits, it is tried again");
                 }
             }
-            Verdict::RoundOver | Verdict::Retry | Verdict::Cut | Verdict::Stale => {}
+            Verdict::RoundOver | Verdict::GivenUp | Verdict::Retry | Verdict::Cut | Verdict::Stale => {}
         }
     }
 
