@@ -46,7 +46,7 @@ impl Batch {
     /// opened again; until then it takes no more writes.
     pub fn commit(self, durability: Durability) -> Result<(), StoreError> {
         let mode = match durability {
-            Durability::Synced => PersistMode::SyncAll,
+            Durability::Synced => PersistMode::SyncData,
             Durability::Buffered => PersistMode::Buffer,
         };
         self.inner.durability(Some(mode)).commit().map_err(|e| self.shared.write_failed(&e))

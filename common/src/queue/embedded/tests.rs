@@ -165,10 +165,20 @@ fn copy_into(from: &Path, to: &Path) -> std::io::Result<()> {
         } else {
             let mut bytes = std::fs::read(entry.path())?;
             if target.extension().is_some_and(|ext| ext == "jnl") {
-                bytes.truncate(bytes.len() - bytes.iter().rev().take_while(|byte| **byte == 0).count());
+                trim_zeros(&mut bytes);
             }
             std::fs::write(target, bytes)?;
         }
     }
     Ok(())
+}
+
+fn trim_zeros(bytes: &mut Vec<u8>) {
+    const BLOCK: usize = 64 << 10;
+    while bytes.ends_with(&[0; BLOCK]) {
+        bytes.truncate(bytes.len() - BLOCK);
+    }
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
 }

@@ -159,7 +159,7 @@ impl Real {
 struct NothingNeeded;
 
 impl Needs for NothingNeeded {
-    fn lowest_needed(&self, _: &Topic, _: Partition) -> Option<Offset> {
+    fn lowest_needed(&self, _: &Topic, _: TopicId, _: Partition) -> Option<Offset> {
         None
     }
 }
@@ -236,7 +236,7 @@ fn compare(entries: &[Entry], from: u64, records: &[Record]) {
 }
 
 prop_state_machine! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 16, max_shrink_iters: 200, ..ProptestConfig::default() })]
     #[test]
     fn the_log_holds_what_a_list_would_hold(sequential 1..60 => Real);
 }

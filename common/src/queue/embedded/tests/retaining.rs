@@ -10,7 +10,7 @@ impl Needed {
 }
 
 impl Needs for Needed {
-    fn lowest_needed(&self, topic: &Topic, _: Partition) -> Option<Offset> {
+    fn lowest_needed(&self, topic: &Topic, _: TopicId, _: Partition) -> Option<Offset> {
         let offset = u64::try_from(self.0.load(Ordering::Relaxed)).ok()?;
         (topic.as_str() == "t").then_some(Offset(offset))
     }
