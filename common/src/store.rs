@@ -161,6 +161,12 @@ impl Store {
         self.shared.failed.get().map(String::as_str)
     }
 
+    /// The same as an error, which says what to do.
+    pub fn failure(&self) -> Option<StoreError> {
+        let failed = |reason: &str| StoreError::Failed { folder: self.shared.folder.clone(), reason: reason.to_owned() };
+        self.failed().map(failed)
+    }
+
     pub fn folder(&self) -> &Path {
         &self.shared.folder
     }

@@ -162,8 +162,8 @@ impl EmbeddedQueue {
         if size > MAX_RECORD_BYTES {
             return Err(ProduceError::TooLarge { size, limit: MAX_RECORD_BYTES });
         }
-        if let Some(reason) = self.shared.store.failed() {
-            return Err(ProduceError::NotWritten(NotWritten::StorageFailed, reason.to_owned()));
+        if let Some(failure) = self.shared.store.failure() {
+            return Err(ProduceError::NotWritten(NotWritten::StorageFailed, failure.to_string()));
         }
         let target = self.target(topic, Wish::new(partition, payload.key.as_deref()))?;
         let permit = self.intake.admit(size)?;

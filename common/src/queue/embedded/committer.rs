@@ -122,8 +122,8 @@ impl Committer {
 
     fn commit(&mut self, mut round: Round) {
         let shared = Arc::clone(&self.shared);
-        if let Some(reason) = shared.store.failed() {
-            return round.refuse(&ProduceError::NotWritten(NotWritten::StorageFailed, reason.to_owned()));
+        if let Some(failure) = shared.store.failure() {
+            return round.refuse(&ProduceError::NotWritten(NotWritten::StorageFailed, failure.to_string()));
         }
         if let Err(error) = self.make_room(round.bytes() as u64) {
             return round.refuse(&error);
@@ -152,8 +152,8 @@ impl Committer {
     /// Room in the segment, in memory and on the disk.
     fn make_room(&mut self, bytes: u64) -> Result<(), ProduceError> {
         while self.shared.store.waiting_flushes() > WAITING_FLUSHES {
-            if let Some(reason) = self.shared.store.failed() {
-                return Err(ProduceError::NotWritten(NotWritten::StorageFailed, reason.to_owned()));
+            if let Some(failure) = self.shared.store.failure() {
+                return Err(ProduceError::NotWritten(NotWritten::StorageFailed, failure.to_string()));
             }
             // Only while the disk is slower than the producers; `fjall` tells nobody when a flush ends.
             thread::sleep(Duration::from_millis(1));
