@@ -25,14 +25,11 @@ pub(crate) async fn write(
     let deadline = Instant::now() + context.produce_timeout;
     let produce = context.queue.produce(message, ack);
     let mut work = Work { left: Some((produce, permit)), metrics: Arc::clone(&context.metrics), dialect };
-    let Some((produce, _)) = &mut work.left else { unreachable!("it has just been put there") };
-    let answer = timeout_at(deadline, produce).await;
-    if answer.is_ok() {
-        work.left = None;
-    } else if let Some((produce, permit)) = work.left.take() {
-        outlive(produce, permit);
-    }
-    let answer = answer.unwrap_or_else(|_| Err(timed_out(context.produce_timeout)));
+    let answer = match timeout_at(deadline, work.answer()).await {
+        Ok(answer) => answer,
+        Err(_) => Err(timed_out(context.produce_timeout)),
+    };
+    work.is_over();
     context.metrics.handed_over(refusal::outcome(&answer));
     context.metrics.duration_seconds.observe(began.elapsed().as_secs_f64());
     answer
@@ -63,6 +60,22 @@ struct Work {
     left: Option<(Produce, Permit)>,
     metrics: Arc<Metrics>,
     dialect: Dialect,
+}
+
+impl Work {
+    async fn answer(&mut self) -> Result<Produced, ProduceError> {
+        let Some((produce, _)) = &mut self.left else { return std::future::pending().await };
+        let answer = produce.await;
+        self.left = None;
+        answer
+    }
+
+    /// With or without an answer, the request is counted by whoever waited for it.
+    fn is_over(&mut self) {
+        if let Some((produce, permit)) = self.left.take() {
+            outlive(produce, permit);
+        }
+    }
 }
 
 impl Drop for Work {

@@ -26,7 +26,7 @@ impl Report {
         Self { gathered: Vec::new(), sender }
     }
 
-    pub(super) async fn result(&mut self, line: u64, result: &Result<Produced, Box<Problem>>) -> Result<(), Gone> {
+    pub(super) async fn result(&mut self, line: u64, result: &Result<Produced, Problem>) -> Result<(), Gone> {
         match result {
             Ok(Produced { partition, offset, timestamp }) => {
                 let place = format_args!("\"partition\":{partition},\"offset\":{offset},\"timestamp\":{timestamp}");

@@ -55,7 +55,7 @@ impl LineError {
 }
 
 impl Tally {
-    pub(super) fn count(&mut self, line: u64, result: &Result<Produced, Box<Problem>>) {
+    pub(super) fn count(&mut self, line: u64, result: &Result<Produced, Problem>) {
         match result {
             Ok(_) => self.accepted += 1,
             Err(problem) => self.fail(line, problem),
@@ -133,7 +133,7 @@ mod tests {
         let mut tally = Tally::default();
         for (line, result) in (1..).zip(results) {
             let place = Produced { partition: Partition(0), offset: Offset(0), timestamp: 0 };
-            tally.count(line, &result.map_or(Ok(place), |kind| Err(Box::new(Problem::new(kind, "why")))));
+            tally.count(line, &result.map_or(Ok(place), |kind| Err(Problem::new(kind, "why"))));
         }
         tally
     }

@@ -33,10 +33,10 @@ struct Flight {
 
 enum State {
     WithQueue { produce: Produce, bytes: usize, held: BytesPermit, deadline: Instant },
-    Refused(Box<Problem>),
+    Refused(Problem),
 }
 
-pub(super) type Settled = (u64, Result<Produced, Box<Problem>>);
+pub(super) type Settled = (u64, Result<Produced, Problem>);
 
 impl Window {
     pub(super) fn new(metrics: Arc<Metrics>, produce_timeout: Duration) -> Self {
@@ -58,7 +58,7 @@ impl Window {
     }
 
     pub(super) fn refused(&mut self, line: u64, problem: Problem) {
-        self.lines.push_back(Flight { line, state: State::Refused(Box::new(problem)) });
+        self.lines.push_back(Flight { line, state: State::Refused(problem) });
     }
 
     /// The oldest line, once it is settled; never, while there is none. Cancel safe.
@@ -76,7 +76,7 @@ impl Window {
         (line, self.settled(state, answer))
     }
 
-    fn settled(&mut self, state: State, answer: Option<Result<Produced, ProduceError>>) -> Result<Produced, Box<Problem>> {
+    fn settled(&mut self, state: State, answer: Option<Result<Produced, ProduceError>>) -> Result<Produced, Problem> {
         match state {
             State::Refused(problem) => Err(problem),
             State::WithQueue { produce, bytes, held, .. } => {
@@ -86,7 +86,7 @@ impl Window {
                     Err(timed_out(self.produce_timeout))
                 });
                 self.metrics.handed_over(refusal::outcome(&answer));
-                answer.map_err(|error| Box::new(refusal::of_produce(&error)))
+                answer.map_err(|error| refusal::of_produce(&error))
             }
         }
     }
