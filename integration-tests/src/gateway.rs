@@ -12,6 +12,8 @@ use tempfile::TempDir;
 
 use crate::wait;
 
+mod watch;
+
 /// What a gateway is started with.
 #[derive(Debug, Default, Clone)]
 pub struct Setup {

@@ -3,14 +3,18 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
 pub mod binary;
+pub mod black_hole;
 pub mod gateway;
 pub mod ledger;
+pub mod names;
 pub mod payloads;
 pub mod ports;
 pub mod producer;
+pub mod python;
 pub mod raw;
 pub mod receiver;
 pub mod request;
 pub mod shim;
 pub mod small_disk;
+pub mod tls;
 pub mod wait;

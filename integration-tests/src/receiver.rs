@@ -38,11 +38,20 @@ impl Answer {
     }
 }
 
+/// How a connection is closed.
+#[derive(Debug, Clone, Copy)]
+pub enum Closing {
+    Fin,
+    Reset,
+}
+
 type Script = Arc<dyn Fn(&Seen) -> Answer + Send + Sync>;
 
 struct Shared {
     seen: Mutex<Vec<Seen>>,
     script: Mutex<Script>,
+    /// How long a connection may lie idle after an answer, and how it then ends.
+    idle: Mutex<Option<(Duration, Closing)>>,
     count: watch::Sender<usize>,
     connections: watch::Sender<u64>,
 }
@@ -67,6 +76,7 @@ impl Receiver {
         let shared = Arc::new(Shared {
             seen: Mutex::default(),
             script: Mutex::new(Arc::new(script)),
+            idle: Mutex::new(None),
             count: watch::Sender::new(0),
             connections: watch::Sender::new(0),
         });
@@ -96,6 +106,11 @@ impl Receiver {
 
     pub fn script(&self, script: impl Fn(&Seen) -> Answer + Send + Sync + 'static) {
         *self.shared.script.lock().unwrap() = Arc::new(script);
+    }
+
+    /// From now on every connection that is idle for so long after an answer is closed.
+    pub fn close_idle(&self, after: Duration, closing: Closing) {
+        *self.shared.idle.lock().unwrap() = Some((after, closing));
     }
 
     /// Everything so far, in the order it came.
@@ -175,17 +190,29 @@ async fn converse(mut stream: TcpStream, shared: &Shared, connection: u64) -> Op
             log.len() - 1
         };
         let (answered, goes_on) = perform(&mut stream, answer).await?;
-        let mut log = shared.seen.lock().unwrap();
-        if let (Some(seen), Some((status, at))) = (log.get_mut(place), answered) {
-            seen.answered = Some(at);
-            seen.status = Some(status);
-        }
-        shared.count.send_replace(log.len());
-        drop(log);
+        note(shared, place, answered);
         if !goes_on {
             return None;
         }
+        let idle = *shared.idle.lock().unwrap();
+        if let Some((after, closing)) = idle
+            && tokio::time::timeout(after, stream.readable()).await.is_err()
+        {
+            if matches!(closing, Closing::Reset) {
+                socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).ok()?;
+            }
+            return None;
+        }
     }
+}
+
+fn note(shared: &Shared, place: usize, answered: Option<(u16, Instant)>) {
+    let mut log = shared.seen.lock().unwrap();
+    if let (Some(seen), Some((status, at))) = (log.get_mut(place), answered) {
+        seen.answered = Some(at);
+        seen.status = Some(status);
+    }
+    shared.count.send_replace(log.len());
 }
 
 /// Returns the status it answered and when it began to, and whether the connection goes on.
