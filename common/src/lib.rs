@@ -2,6 +2,7 @@
 //! seams behind which everything outside this process lives: [`queue`] and [`coordinator`].
 
 pub mod admin;
+pub mod clock;
 pub mod config;
 pub mod coordinator;
 pub mod ids;

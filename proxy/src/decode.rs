@@ -1,8 +1,6 @@
 //! From a request to messages, or to a precise refusal. Nothing here waits, and nothing here knows
 //! the queue.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use common::ids::Topic;
 use common::problem::{Kind, Problem};
 use common::record::TimestampMs;
@@ -18,12 +16,6 @@ mod query;
 mod tests;
 
 const DAY_MS: TimestampMs = 24 * 60 * 60 * 1000;
-
-/// The time that timestamps are compared with.
-pub(crate) fn now_ms() -> TimestampMs {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    TimestampMs::try_from(since.as_millis()).unwrap_or(TimestampMs::MAX)
-}
 
 fn malformed(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
     Problem::new(Kind::Malformed, detail)

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use common::clock;
 use common::problem::{Kind, Problem};
 use common::queue::Produced;
 use http::header::CONTENT_ENCODING;
@@ -48,7 +49,7 @@ async fn routed(
     let incoming = body.as_mut().expect("nobody has taken it yet");
     match target {
         Target::Plain(topic) => {
-            let draft = plain::draft(decode::topic_of_path(topic)?, head, decode::now_ms(), &context.ids)?;
+            let draft = plain::draft(decode::topic_of_path(topic)?, head, clock::now_ms(), &context.ids)?;
             let (topic, ack) = (draft.message.topic.clone(), draft.ack);
             let produced = one(context, draft, incoming, permit, (Dialect::Plain, began)).await?;
             Ok(render::plain(&topic, produced, ack))

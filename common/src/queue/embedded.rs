@@ -29,7 +29,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
 pub use self::meta::MetaError;
-pub use self::options::{Clock, MAX_PARTITIONS, MAX_RECORD_BYTES, Options, system_clock};
+pub use self::options::{Clock, MAX_PARTITIONS, MAX_RECORD_BYTES, Options};
 pub use self::recovery::RecoveryError;
 
 use self::catalog::Catalog;

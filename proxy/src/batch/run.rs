@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use common::clock;
 use common::problem::{Kind, Problem};
 use common::queue::Ack;
 use common::record::Message;
@@ -16,7 +17,6 @@ use super::tally::Tally;
 use super::window::{Settled, Window};
 use crate::admission::{BytesPermit, Full, Permit};
 use crate::context::Context;
-use crate::decode;
 use crate::decode::batch::Plan;
 use crate::decode::lines::{Line, LineSplitter, Overrun};
 use crate::metrics::Metrics;
@@ -108,14 +108,14 @@ impl Run {
             }
         }
         if let Some(line) = self.splitter.last() {
-            self.hand_over(line, Instant::now(), decode::now_ms()).await?;
+            self.hand_over(line, Instant::now(), clock::now_ms()).await?;
         }
         Ok(self.settle_all().await?)
     }
 
     /// Every line that is whole. Says until when the next one has to be.
     async fn hand_over_lines(&mut self) -> Result<Instant, Gone> {
-        let (now, now_ms) = (Instant::now(), decode::now_ms());
+        let (now, now_ms) = (Instant::now(), clock::now_ms());
         while let Some(line) = self.splitter.next() {
             self.hand_over(line, now, now_ms).await?;
         }

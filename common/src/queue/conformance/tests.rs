@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::timeout;
 
+use crate::clock;
 use crate::ids::{Epoch, Offset, Partition, Topic};
 use crate::queue::{Ack, CreateTopicError, ProduceError, Produced, Queue, QueueError, ReadError, Reader, Watermarks};
 use crate::record::{Header, Message, Payload, Record};
@@ -47,10 +48,6 @@ async fn read(reader: &mut dyn Reader, count: usize) -> Vec<Record> {
 
 fn values(records: &[Record]) -> Vec<&[u8]> {
     records.iter().map(|record| record.payload.value.as_deref().unwrap()).collect()
-}
-
-fn now_ms() -> i64 {
-    i64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis()).unwrap()
 }
 
 pub async fn records_come_back_in_order_and_unchanged(queue: AnyQueue) {
@@ -126,17 +123,17 @@ pub async fn an_explicit_partition_is_kept(queue: AnyQueue) {
 
 pub async fn timestamps_are_the_producers_or_the_clocks(queue: AnyQueue) {
     let topic = topic(&queue, 1).await;
-    let before = now_ms();
+    let before = clock::now_ms();
     assert_eq!(produce(&queue, Message { timestamp: Some(before - 5_000), ..message(&topic, "x") }).await.timestamp, before - 5_000);
     let clocks = produce(&queue, message(&topic, "x")).await.timestamp;
-    assert!((before..=now_ms()).contains(&clocks), "{clocks}");
+    assert!((before..=clock::now_ms()).contains(&clocks), "{clocks}");
     let records = read(&mut *open(&queue, &topic, 0).await, 2).await;
     assert_eq!(records.iter().map(|record| record.timestamp).collect::<Vec<_>>(), [before - 5_000, clocks]);
 }
 
 pub async fn times_are_found_whatever_their_order(queue: AnyQueue) {
     let topic = topic(&queue, 1).await;
-    let base = now_ms();
+    let base = clock::now_ms();
     let times = [5, 3, 9, 1, 9, 12, 2, 11, 30, 4].map(|ms| base + ms);
     assert_eq!(queue.offset_for_time(&topic, P0, 0).await.unwrap(), Offset(0));
     for time in times {

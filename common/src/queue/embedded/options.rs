@@ -1,7 +1,7 @@
 //! What the embedded log can be told, and the bounds it keeps.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::config::EmbeddedQueueConfig;
 use crate::record::TimestampMs;
@@ -62,15 +62,7 @@ impl From<&EmbeddedQueueConfig> for Options {
             local_queue_bytes: 64 << 20,
             disk_reserve_bytes: None,
             housekeeping_interval: Duration::from_secs(60),
-            clock: system_clock(),
+            clock: Arc::new(crate::clock::now_ms),
         }
     }
-}
-
-/// The machine's clock; before 1970 it is 1970.
-pub fn system_clock() -> Clock {
-    Arc::new(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        TimestampMs::try_from(since.as_millis()).unwrap_or(TimestampMs::MAX)
-    })
 }

@@ -49,7 +49,7 @@ fn options() -> Options {
         local_queue_bytes: 64 << 20,
         disk_reserve_bytes: None,
         housekeeping_interval: Duration::from_secs(3600),
-        clock: system_clock(),
+        clock: Arc::new(crate::clock::now_ms),
     }
 }
 
