@@ -12,7 +12,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::failure::Failure;
 use crate::output::{self, grouped};
@@ -66,9 +66,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let listener = TcpListener::bind(at).await.map_err(|error| Failure::failed(format_args!("cannot listen on {at}: {error}")))?;
     let at = listener.local_addr()?;
     anstream::eprintln!("Listening at http://{at}/ (any path), answering {}. Ctrl-C ends it.", show::verdict(args.status, args.delay));
-    let receiver = Arc::new(Receiver { status: args.status, delay: args.delay, received: AtomicU64::new(0) });
+    let receiver = Arc::new(Receiver { status: args.status, delay: args.delay, received: AtomicU64::new(0), unheard: Notify::new() });
     tokio::select! {
         () = accept(listener, &receiver) => {}
+        () = receiver.unheard.notified() => {}
         stopped = tokio::signal::ctrl_c() => stopped?,
     }
     anstream::eprintln!("{} requests received.", grouped(receiver.received.load(Ordering::Relaxed)));
@@ -100,6 +101,8 @@ struct Receiver {
     status: StatusCode,
     delay: Duration,
     received: AtomicU64,
+    /// Nobody reads what is printed any more.
+    unheard: Notify,
 }
 
 impl Receiver {
@@ -124,8 +127,9 @@ impl Receiver {
             Ok(Ok(body)) if body.total_bytes <= MAX_BODY_BYTES => {
                 let number = self.received.fetch_add(1, Ordering::Relaxed) + 1;
                 let received = Received { number, method: parts.method, target: parts.uri, version: parts.version, headers, body };
-                // A closed stdout is no reason to stop receiving; it ends the program by itself.
-                let _ = output::line(received.block(&jiff::ZonedDateTime::now(), self.status, self.delay));
+                if output::line(received.block(&jiff::ZonedDateTime::now(), self.status, self.delay)).is_err() {
+                    self.unheard.notify_one();
+                }
                 self.status
             }
             Ok(Ok(_)) => StatusCode::PAYLOAD_TOO_LARGE,

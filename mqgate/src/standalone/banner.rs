@@ -20,11 +20,10 @@ pub(super) fn announce(at: &Addresses, config: &Config) {
     info!(listen = %at.listen, admin = %at.admin, data_dir = %queue.dir.display(), groups, "ready");
     if std::io::stderr().is_terminal() {
         let bold = Style::new().bold();
-        let topic = config.groups.first().and_then(|group| group.topics.first()).map_or("TOPIC", |topic| topic.as_str());
+        let topic = config.groups.first().and_then(|group| group.topics.first()).map_or("hello", |topic| topic.as_str());
+        let Addresses { listen, admin } = at;
         anstream::eprintln!(
-            "{bold}mqgate is up{bold:#}: POST messages to {bold}http://{}/topics/{topic}{bold:#}, see http://{}/metrics and `mqgate groups`; Ctrl-C stops it",
-            at.listen,
-            at.admin
+            "{bold}mqgate is up{bold:#}, POST messages to it: {bold}curl -d hi http://{listen}/topics/{topic}{bold:#}  (admin: http://{admin}, Ctrl-C stops it)"
         );
     }
 }

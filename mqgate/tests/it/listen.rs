@@ -2,12 +2,17 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::process::{PATIENCE, Process, mqgate};
 
 fn listening(arguments: &[&str]) -> (Process, String) {
-    let process = Process::start(mqgate().args(["listen", "--port", "0"]).args(arguments));
+    printing_to(Stdio::piped(), arguments)
+}
+
+fn printing_to(stdout: Stdio, arguments: &[&str]) -> (Process, String) {
+    let process = Process::with_stdout(mqgate().args(["listen", "--port", "0"]).args(arguments), stdout);
     let line = process.stderr_until("Listening at").pop().unwrap();
     let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
     (process, address)
@@ -76,6 +81,15 @@ fn ends_with_success_when_interrupted() {
     exchange(&address, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     process.signal("INT");
     process.stderr_until("1 requests received");
+    assert!(process.ended().success());
+}
+
+#[test]
+fn ends_when_nobody_reads_what_it_prints() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let (mut process, address) = printing_to(writer.into(), &[]);
+    exchange(&address, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     assert!(process.ended().success());
 }
 

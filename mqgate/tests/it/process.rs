@@ -22,8 +22,12 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let stdout = lines(child.stdout.take().unwrap());
+        Self::with_stdout(command, Stdio::piped())
+    }
+
+    pub(crate) fn with_stdout(command: &mut Command, stdout: Stdio) -> Self {
+        let mut child = command.stdout(stdout).stderr(Stdio::piped()).spawn().unwrap();
+        let stdout = child.stdout.take().map_or_else(|| channel().1, lines);
         let stderr = lines(child.stderr.take().unwrap());
         Self { child, stdout, stderr }
     }
