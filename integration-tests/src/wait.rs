@@ -25,3 +25,12 @@ pub fn assert_on_time(what: &str, took: Duration, asked: Duration) {
     assert!(took + Duration::from_millis(2) >= asked, "{what}: after {took:?}, earlier than {asked:?}");
     assert!(took <= latest, "{what}: after {took:?}, later than {latest:?}");
 }
+
+/// The same of an attempt's timeout as its receiver sees it: the attempt began a little before the
+/// receiver, on a busy machine, had read it.
+#[track_caller]
+pub fn assert_timed_out_on_time(what: &str, took: Duration, asked: Duration) {
+    let earliest = asked.mul_f64(0.9).max(asked.saturating_sub(Duration::from_millis(150)));
+    let latest = asked.mul_f64(1.1) + Duration::from_millis(300);
+    assert!(took >= earliest && took <= latest, "{what}: after {took:?}, not {asked:?}");
+}

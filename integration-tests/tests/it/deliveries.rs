@@ -7,7 +7,7 @@ use integration_tests::gateway::{Gateway, Setup, group};
 use integration_tests::producer::Producer;
 use integration_tests::receiver::{Answer, Closing, Receiver};
 use integration_tests::request::Seen;
-use integration_tests::wait::assert_on_time;
+use integration_tests::wait::{assert_on_time, assert_timed_out_on_time};
 use serde_json::{Value, json};
 
 const MS: Duration = Duration::from_millis(1);
@@ -101,8 +101,7 @@ async fn twenty_timed_out_attempts_are_repeated_under_their_ids_and_late_answers
         let tries = of(&seen, &n.to_string());
         assert_eq!(tries.iter().map(|s| s.attempt()).collect::<Vec<_>>(), [0, 1], "{n}");
         assert_eq!(tries[0].id(), tries[1].id(), "{n}");
-        // The pause is drawn between its half and its whole.
-        assert_on_time("timeout and pause", tries[1].at - tries[0].at, 525 * MS);
+        assert_timed_out_on_time("timeout and pause", tries[1].at - tries[0].at, 525 * MS);
         assert!(tries[0].status.is_none(), "{n}: the socket was closed before the late answer");
     }
     assert_eq!(gateway.metric("mqgate_attempts_total", &[("outcome", "timeout")]).await, 20.0);

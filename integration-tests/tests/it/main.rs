@@ -1,13 +1,19 @@
 //! Everything that is only true of the whole: the release binary, real disks, real sockets.
 #![allow(clippy::unwrap_used, clippy::too_many_lines, clippy::large_futures)]
 
+mod bounds;
 mod clients;
+mod connecting;
 mod crash;
 mod deliveries;
 mod drain;
 mod main_job;
+mod operating;
 mod outage;
 mod policy;
+mod receivers;
+mod sharing;
 mod slow_clients;
 mod targets;
 mod tidy;
+mod timeouts;
