@@ -11,6 +11,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, ZonedDateTime};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, Semaphore};
 
@@ -127,7 +129,7 @@ impl Receiver {
             Ok(Ok(body)) if body.total_bytes <= MAX_BODY_BYTES => {
                 let number = self.received.fetch_add(1, Ordering::Relaxed) + 1;
                 let received = Received { number, method: parts.method, target: parts.uri, version: parts.version, headers, body };
-                if output::line(received.block(&jiff::ZonedDateTime::now(), self.status, self.delay)).is_err() {
+                if output::line(received.block(&now(), self.status, self.delay)).is_err() {
                     self.unheard.notify_one();
                 }
                 self.status
@@ -144,6 +146,11 @@ impl Receiver {
         *response.status_mut() = status;
         response
     }
+}
+
+/// In the zone of whoever watches.
+fn now() -> ZonedDateTime {
+    Timestamp::from_millisecond(common::clock::now_ms()).unwrap_or_default().to_zoned_datetime(TimeZone::system())
 }
 
 /// Keeps what will be shown, and counts the rest.

@@ -62,7 +62,7 @@ impl Said {
         Self::from(&command.stdin(Stdio::null()).output().unwrap())
     }
 
-    fn from(output: &Output) -> Self {
+    pub(crate) fn from(output: &Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
