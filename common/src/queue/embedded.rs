@@ -2,20 +2,20 @@
 //!
 //! # The way of a record
 //! `produce` encodes it in the caller's thread and hands it to the committing thread
-//! ([`committer`]) through a bounded queue. That thread takes everything that waits, writes it as
+//! (`committer`) through a bounded queue. That thread takes everything that waits, writes it as
 //! one batch with one sync, then publishes (ends move, readers wake) and answers. Readers take the
 //! newest records from memory, where all readers of a partition share them, and older ones from
 //! the store.
 //!
 //! # How it lies in the store
-//! Records of one commit and partition are stored as a *chunk* ([`chunk`]) in the newest of a row
-//! of *segments* ([`segment`]), each a keyspace of its own that is filled to about 64 MiB with
+//! Records of one commit and partition are stored as a *chunk* (`chunk`) in the newest of a row
+//! of *segments* (`segment`), each a keyspace of its own that is filled to about 64 MiB with
 //! chunks of all partitions and then only read. So every byte is written to the journal and to one
 //! table, and never again: an LSM tree over the whole log, with partitions growing side by side in
 //! it, would merge and rewrite the log about ten times over, and a tree per topic would make a
 //! thousand small flushes where this makes one. Key-value separation would rewrite keys only, but
 //! costs a read per record. Retention drops whole segments, with no tombstone; what is left over of
-//! sparse ones is moved together ([`cleaner`]).
+//! sparse ones is moved together (`cleaner`).
 //!
 //! Memory: what waits for the disk (64 MiB at most), 8 MiB of newest records, and the store's own
 //! bounds. Nothing here grows with what lies on disk but 48 bytes per partition and segment.
@@ -108,7 +108,7 @@ impl EmbeddedQueue {
         });
         let head = head.map_or_else(|| shared.new_segment().map(|segment| Sealed { segment, bytes: 0 }), Ok)?;
         let (jobs, todo) = std::sync::mpsc::channel();
-        for job in unsealed.into_iter().map(Job::Seal).chain([Job::Sweep(None)]) {
+        for job in unsealed.into_iter().map(Job::Seal).chain([Job::Clean]) {
             drop(jobs.send(job));
         }
         let housekeeper = Housekeeper { shared: Arc::clone(&shared), jobs: todo, work: intake.sender(), sealed, warned: None };

@@ -149,7 +149,7 @@ fn look_behind(mut journal: impl BufRead) -> io::Result<(u64, bool)> {
         }
         let taken = buffer.len();
         // The common case by far, and one comparison.
-        if buffer == &ZEROS[..taken] {
+        if ZEROS.get(..taken) == Some(buffer) {
             at += taken as u64;
             window = [0; 4];
         } else {
@@ -175,4 +175,80 @@ fn keep(journal: &Path, file: &mut File, from: u64, bytes: u64) -> io::Result<Pa
     io::copy(&mut file.take(bytes), &mut copy)?;
     copy.sync_all()?;
     Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn item(key: &[u8], value: &[u8]) -> Vec<u8> {
+        let mut item = vec![ITEM, 0, 0];
+        item.extend(7u64.to_le_bytes());
+        item.extend(u16::try_from(key.len()).unwrap().to_le_bytes());
+        item.extend([u32::try_from(value.len()).unwrap().to_le_bytes(); 2].concat());
+        [&item, key, value].concat()
+    }
+
+    fn batch_of(items: &[Vec<u8>]) -> Vec<u8> {
+        let body = items.concat();
+        let mut batch = vec![START];
+        batch.extend(u32::try_from(items.len()).unwrap().to_le_bytes());
+        batch.extend(99u64.to_le_bytes());
+        batch.extend(&body);
+        batch.push(END);
+        batch.extend(xxhash_rust::xxh3::xxh3_64(&body).to_le_bytes());
+        batch.extend(MAGIC);
+        batch
+    }
+
+    fn whole_bytes(journal: &[u8]) -> usize {
+        usize::try_from(whole(journal).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn whole_batches_are_counted_and_what_follows_is_not() {
+        let clear = [&[CLEAR][..], &7u64.to_le_bytes()].concat();
+        let good = [batch_of(&[item(b"k", b"value"), clear]), batch_of(&[item(b"", b"")])].concat();
+        assert_eq!(whole_bytes(&good), good.len());
+        for tail in [&[][..], &[0; 40], &[START], &[ITEM; 40], &[0xff; 40], b"FJL\x03"] {
+            assert_eq!(whole_bytes(&[&good[..], tail].concat()), good.len(), "{tail:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_in_a_batch_ends_what_is_whole() {
+        let (first, second) = (batch_of(&[item(b"k", b"value")]), batch_of(&[item(b"key", b"other")]));
+        for changed in 13..second.len() {
+            let mut second = second.clone();
+            second[changed] ^= 0x55;
+            assert_eq!(whole_bytes(&[&first[..], &second].concat()), first.len(), "byte {changed}");
+        }
+    }
+
+    #[test]
+    fn a_length_in_garbage_is_not_believed() {
+        let mut huge = batch_of(&[item(b"k", b"value")]);
+        let stored_len = 13 + 1 + ITEM_HEAD_BYTES - 4;
+        huge[stored_len..stored_len + 4].fill(0xff);
+        assert_eq!(whole_bytes(&huge), 0);
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_no_tail() {
+        assert_eq!(look_behind(BufReader::with_capacity(READ_BYTES, &[0; 3 * READ_BYTES][..])).unwrap(), (0, false));
+        let tail = [&[0; READ_BYTES][..], b"x", &MAGIC, &[0; 9]].concat();
+        assert_eq!(look_behind(BufReader::with_capacity(READ_BYTES, &tail[..])).unwrap(), (READ_BYTES as u64 + 5, true));
+    }
+
+    #[test]
+    fn the_newest_journal_is_the_one_with_the_highest_number() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(newest(folder.path()).unwrap(), None);
+        for name in ["2.jnl", "10.jnl", "9.jnl", "11.jnl.torn-at-5", "lock"] {
+            File::create(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(newest(folder.path()).unwrap(), Some(folder.path().join("10.jnl")));
+    }
 }

@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
+
 use super::chunk::Place;
 use super::housekeeper::Sealed;
 use super::log::Log;
@@ -16,22 +18,25 @@ use super::shared::Shared;
 use super::space::{self, Room};
 use crate::store::{Durability, Store, StoreError};
 
-/// What lives of a sealed segment, in the order of keys.
+/// What lives of a segment.
+#[derive(Default)]
 struct Living {
     runs: Vec<(Place, Run)>,
     bytes: u64,
 }
 
 pub(super) fn clean(shared: &Shared, logs: &[Arc<Log>], sealed: &mut Vec<Sealed>) -> Result<(), StoreError> {
+    let mut living = living(logs);
     let mut dead = Vec::new();
     let mut sparse = Vec::new();
     let mut sparse_bytes = 0;
     let mut reclaimed = 0;
     for (at, candidate) in sealed.iter().enumerate() {
-        let living = living(logs, candidate.segment.id);
-        if living.bytes == 0 {
+        let Some(living) = living.remove(&candidate.segment.id) else {
             dead.push(at);
-        } else if living.bytes < candidate.bytes / 2 && sparse_bytes + living.bytes <= shared.options.segment_bytes {
+            continue;
+        };
+        if living.bytes < candidate.bytes / 2 && sparse_bytes + living.bytes <= shared.options.segment_bytes {
             sparse_bytes += living.bytes;
             reclaimed += candidate.bytes - living.bytes;
             sparse.push((at, living));
@@ -46,11 +51,17 @@ pub(super) fn clean(shared: &Shared, logs: &[Arc<Log>], sealed: &mut Vec<Sealed>
     drop_segments(shared, sealed, dead)
 }
 
-fn living(logs: &[Arc<Log>], segment: u64) -> Living {
-    let runs: Vec<_> =
-        logs.iter().flat_map(|log| log.runs().into_iter().filter(|run| run.segment.id == segment).map(|run| (log.place, run))).collect();
-    let bytes = runs.iter().map(|(_, run)| run.bytes).sum();
-    Living { runs, bytes }
+/// By segment.
+fn living(logs: &[Arc<Log>]) -> HashMap<u64, Living> {
+    let mut living = HashMap::<_, Living>::new();
+    for log in logs {
+        for run in log.runs() {
+            let of_segment = living.entry(run.segment.id).or_default();
+            of_segment.bytes += run.bytes;
+            of_segment.runs.push((log.place, run));
+        }
+    }
+    living
 }
 
 fn relocate(shared: &Shared, logs: &[Arc<Log>], sealed: &[Sealed], sparse: &[(usize, Living)], bytes: u64) -> Result<Sealed, StoreError> {

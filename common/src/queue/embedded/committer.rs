@@ -123,6 +123,7 @@ impl Committer {
     fn commit(&mut self, mut round: Round) {
         let shared = Arc::clone(&self.shared);
         if let Some(failure) = shared.store.failure() {
+            shared.metrics.writable.set(0);
             return round.refuse(&ProduceError::NotWritten(NotWritten::StorageFailed, failure.to_string()));
         }
         if let Err(error) = self.make_room(round.bytes() as u64) {
@@ -170,6 +171,7 @@ impl Committer {
                 if self.shared.health.set_disk_full(true) {
                     self.shared.metrics.writable.set(0);
                     tracing::error!(%folder, free_bytes, needed_bytes, "the disk is full; messages are refused until there is room");
+                    drop(self.jobs.send(Job::Sweep(None)));
                 }
                 let reason = format!("the disk under {folder} has {free_bytes} bytes free and {needed_bytes} are needed");
                 return Err(ProduceError::NotWritten(NotWritten::DiskFull, reason));
@@ -210,7 +212,7 @@ impl Committer {
         tracing::info!(%topic, "topic deleted");
         // Its space is worth freeing soon, also when most of it lies in the segment being filled.
         self.head.roll(&self.shared, &self.jobs);
-        drop(self.jobs.send(Job::Sweep(None)));
+        drop(self.jobs.send(Job::Clean));
         Ok(true)
     }
 

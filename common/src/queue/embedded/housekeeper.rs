@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 
+use hashbrown::HashSet;
 use tokio::sync::oneshot;
 
 use super::cleaner;
@@ -12,7 +13,7 @@ use super::log::Log;
 use super::meta::{StoredRun, StoredSegment};
 use super::metrics::{Cause, DroppedLabels};
 use super::retention::{self, Drop, Kept, KeptRun, Policy};
-use super::segment::Segment;
+use super::segment::{Run, Segment};
 use super::shared::Shared;
 use crate::ids::Offset;
 use crate::record::TimestampMs;
@@ -22,6 +23,9 @@ pub(super) enum Job {
     /// It takes no more records.
     Seal(Sealed),
     MakeSpare,
+    /// Give space back.
+    Clean,
+    /// Apply retention, and give space back.
     Sweep(Option<oneshot::Sender<()>>),
     Close,
 }
@@ -48,6 +52,7 @@ impl Housekeeper {
                 Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => return,
                 Ok(Job::Seal(full)) => self.seal(full),
                 Ok(Job::MakeSpare) => self.shared.new_segment().map(|segment| self.shared.put_spare(segment)),
+                Ok(Job::Clean) => self.clean(&self.shared.catalog.logs()),
                 Ok(Job::Sweep(answer)) => {
                     let swept = self.sweep();
                     let _ = answer.map(|answer| answer.send(()));
@@ -82,7 +87,11 @@ impl Housekeeper {
     fn sweep(&mut self) -> Result<(), StoreError> {
         let logs = self.shared.catalog.logs();
         self.retain(&logs)?;
-        cleaner::clean(&self.shared, &logs, &mut self.sealed)?;
+        self.clean(&logs)
+    }
+
+    fn clean(&mut self, logs: &[Arc<Log>]) -> Result<(), StoreError> {
+        cleaner::clean(&self.shared, logs, &mut self.sealed)?;
         let kept: u64 = logs.iter().flat_map(|log| log.runs()).map(|run| run.bytes).sum();
         self.shared.metrics.bytes.set(i64::try_from(kept).unwrap_or(i64::MAX));
         Ok(())
@@ -91,10 +100,11 @@ impl Housekeeper {
     fn retain(&mut self, logs: &[Arc<Log>]) -> Result<(), StoreError> {
         let needs = self.shared.needs.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let topic_id = |topic| self.shared.catalog.get(topic)?.info.id;
+        let sealed: HashSet<u64> = self.sealed.iter().map(|sealed| sealed.segment.id).collect();
         let kept: Vec<Kept> = logs
             .iter()
             .map(|log| Kept {
-                runs: log.runs().iter().map(|run| self.kept_run(run)).collect(),
+                runs: log.runs().iter().map(|run| kept_run(run, &sealed)).collect(),
                 needed: needs
                     .as_ref()
                     .and_then(|needs| needs.lowest_needed(&log.topic, topic_id(&log.topic)?, log.partition()))
@@ -108,11 +118,6 @@ impl Housekeeper {
         let decision = retention::decide(&kept, policy);
         self.warn_of(decision.endangered.map(|(index, run)| (&logs[index], run)));
         self.drop_runs(logs, &decision.drops)
-    }
-
-    fn kept_run(&self, run: &super::segment::Run) -> KeptRun {
-        let sealed = self.sealed.iter().any(|sealed| sealed.segment.id == run.segment.id);
-        KeptRun { base: run.base, end: run.end, bytes: run.bytes, max_timestamp: run.max_timestamp, sealed }
     }
 
     fn warn_of(&mut self, endangered: Option<(&Arc<Log>, KeptRun)>) {
@@ -162,6 +167,11 @@ impl Housekeeper {
             }
         }
     }
+}
+
+fn kept_run(run: &Run, sealed: &HashSet<u64>) -> KeptRun {
+    let sealed = sealed.contains(&run.segment.id);
+    KeptRun { base: run.base, end: run.end, bytes: run.bytes, max_timestamp: run.max_timestamp, sealed }
 }
 
 /// Records before this are too old.

@@ -99,8 +99,13 @@ impl Round {
     }
 
     pub(super) fn refuse(self, error: &ProduceError) {
+        let mut unanswered = 0;
         for pending in self.groups.into_iter().flat_map(|group| group.pending) {
+            unanswered += u32::from(pending.answer.is_none());
             pending.answer(Err(error.clone()));
+        }
+        if unanswered > 0 {
+            tracing::warn!(messages = unanswered, %error, "messages that were taken with ack=none are lost");
         }
     }
 }
