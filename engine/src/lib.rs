@@ -4,7 +4,7 @@
 //! It knows no HTTP and no queue. A [`Source`](ports::Source) yields records, a
 //! [`Decoder`](ports::Decoder) makes events of them, a [`Processor`](ports::Processor) handles
 //! each, and a [`CursorSink`](ports::CursorSink) is told how far the partition has come. A
-//! [`Task`](task::Task) puts them together.
+//! [`Task`](task::Task) puts them together. `examples/catalog.rs` is a small program with all of it.
 //!
 //! Inside, each partition has one loop (`partition`) that owns its state; what it decides is pure
 //! (`core`); what partitions share are semaphores (`slots`).

@@ -50,6 +50,24 @@ impl Default for Options {
     }
 }
 
+/// Beyond it, adding to the present time could overflow.
+const LONGEST_WAIT: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+impl Options {
+    /// The same with no duration over ten years.
+    pub(crate) fn within_time(mut self) -> Self {
+        let Backoff { initial, max } = self.backoff;
+        self.backoff = Backoff { initial: initial.min(LONGEST_WAIT), max: max.min(LONGEST_WAIT) };
+        if let OnFailure::AnotherRound { sleep } = &mut self.on_failure {
+            *sleep = (*sleep).min(LONGEST_WAIT);
+        }
+        self.processing_timeout = self.processing_timeout.map(|timeout| timeout.min(LONGEST_WAIT));
+        self.delay = self.delay.map(|delay| delay.min(LONGEST_WAIT));
+        self.commit_interval = self.commit_interval.min(LONGEST_WAIT);
+        self
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Events of a key one at a time, in offset order.

@@ -62,6 +62,7 @@ impl<D: Decoder, P: Processor<D::Payload>> Task<D, P> {
         metrics: &Metrics,
         clock: Arc<dyn WallClock>,
     ) -> Self {
+        let options = options.within_time();
         let shared = Shared {
             group: group.to_owned(),
             slots: Slots::new(options.worker_num, &options.event_types),

@@ -29,7 +29,7 @@ pub(crate) fn ready_at(time_ms: i64, delay: Duration, now: Instant, wall_now: Sy
         Ok(age) => delay.saturating_sub(Duration::from_millis(age)),
         Err(_) => delay,
     };
-    (!wait.is_zero()).then(|| now + wait)
+    if wait.is_zero() { None } else { now.checked_add(wait) }
 }
 
 #[cfg(test)]

@@ -31,6 +31,8 @@ mod start;
 /// After so many passes other tasks get their turn.
 const PASSES_PER_POLL: usize = 16;
 const RESULTS_PER_PASS: usize = 256;
+/// Longer than anybody waits, and still a time that the clock can tell.
+const MAX_GRACE: Duration = Duration::from_secs(365 * 86_400);
 
 pub(crate) struct PartitionLoop<D: Decoder, S: Source, C, L, F> {
     shared: Arc<Shared<D>>,
@@ -111,15 +113,20 @@ where
                 return Poll::Ready(());
             }
             if !moved {
-                self.journal.publish(&self.core, self.blocked(), self.commits.effective_interval(), now);
+                self.publish(now);
                 let wakeup = self.next_wakeup();
                 if !self.alarm.poll(wakeup, cx) {
                     return Poll::Pending;
                 }
             }
         }
+        self.publish(Instant::now());
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    fn publish(&mut self, now: Instant) {
+        self.journal.publish(&self.core, self.blocked(), self.commits.effective_interval(), now);
     }
 
     /// Does what the owner wants. Breaks when there is no owner any more.
@@ -146,7 +153,8 @@ where
     fn release(&mut self, grace: Duration, reply: oneshot::Sender<Progress>, now: Instant) {
         self.intake.close();
         self.core.pause(now);
-        let until = if matches!(self.phase, Phase::Over) { now } else { now + grace };
+        let grace = if matches!(self.phase, Phase::Over) { Duration::ZERO } else { grace.min(MAX_GRACE) };
+        let until = now + grace;
         self.phase = Phase::Releasing { until, reply };
     }
 

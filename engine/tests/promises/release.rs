@@ -38,6 +38,32 @@ async fn what_hangs_is_cut_at_the_deadline_and_does_not_count_as_done() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_processing_clock_does_not_stop_what_a_release_waits_for() {
+    let options = Options { processing_timeout: Some(Duration::from_secs(2)), ..Options::default() };
+    let rig = Rig::new(options, after(Duration::from_millis(1900), |_, _| Outcome::Done));
+    let (log, store) = (Log::of([record(0)]), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(100).await;
+    assert_eq!(handle.release(Duration::from_secs(10)).await.cursor, Offset(1));
+    let slow = Rig::new(Options { processing_timeout: Some(Duration::from_secs(2)), ..Options::default() }, hanging(|_| true));
+    let handle = slow.partition(1, &log, &store);
+    sleep_ms(100).await;
+    let asked = Instant::now();
+    assert_eq!(handle.release(Duration::from_secs(10)).await, Progress::default());
+    assert!(asked.elapsed() >= Duration::from_secs(10), "cut at the deadline of the release, not failed before");
+    assert!(slow.ledger.given_up().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_without_end_to_its_grace_waits_for_its_attempts() {
+    let rig = Rig::new(Options::default(), after(Duration::from_secs(3600), |_, _| Outcome::Done));
+    let (log, store) = (Log::of([record(0)]), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(100).await;
+    assert_eq!(handle.release(Duration::MAX).await.cursor, Offset(1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_release_waits_for_the_write_under_way() {
     let rig = Rig::new(Options::default(), hanging(|_| false));
     let (log, store) = (Log::of((0..100).map(record)), Store::default());

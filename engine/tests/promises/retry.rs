@@ -8,7 +8,7 @@ use engine::options::{Backoff, OnFailure, Options};
 use engine::ports::Progress;
 use tokio::time::Instant;
 
-use crate::rig::{Log, Rig, Store, after, failure, keyed, record, retry, sleep_ms};
+use crate::rig::{Log, Record, Rig, Store, WALL_START_MS, after, failure, keyed, record, retry, sleep_ms};
 
 const BACKOFF: Backoff = Backoff { initial: Duration::from_millis(200), max: Duration::from_secs(1) };
 
@@ -151,4 +151,23 @@ async fn retries_that_go_on_for_ever_leave_nothing_behind() {
     assert!((60 * 200..=60 * 400).contains(&attempts), "each pause lies between half a second and one: {attempts}");
     assert_eq!(handle.release(Duration::ZERO).await.cursor, Offset(0));
     assert!(rig.scrape().keys().all(|series| !series.contains("pending_retries")), "gone with the partition");
+}
+
+#[tokio::test(start_paused = true)]
+async fn durations_without_end_are_no_overflow() {
+    let options = Options {
+        retry_times: 1,
+        backoff: Backoff { initial: Duration::MAX, max: Duration::MAX },
+        on_failure: OnFailure::AnotherRound { sleep: Duration::MAX },
+        processing_timeout: Some(Duration::MAX),
+        delay: Some(Duration::MAX),
+        commit_interval: Duration::MAX,
+        ..Options::default()
+    };
+    let (rig, store) = (Rig::new(options, after(Duration::from_millis(1), |_, _| retry())), Store::default());
+    let at = |offset, time_ms| Record { time_ms, ..record(offset) };
+    let handle = rig.partition(1, &Log::of([at(0, i64::MIN), at(1, WALL_START_MS), at(2, i64::MAX)]), &store);
+    sleep_ms(1_000_000).await;
+    assert_eq!(rig.ledger.calls().len(), 1, "the first is ready, and waits for its retry");
+    assert_eq!(handle.release(Duration::ZERO).await, Progress::default());
 }

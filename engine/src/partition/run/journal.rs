@@ -106,7 +106,7 @@ impl Journal {
         self.commit_fails = result.is_err();
     }
 
-    /// Called whenever the loop comes to rest.
+    /// Called whenever the loop comes to rest or makes way for others.
     pub(super) fn publish<P>(&mut self, core: &Core<P>, blocked: Option<Blocked>, commit_interval: Duration, now: Instant) {
         let gauges = &self.metrics.gauges;
         gauges.cursor.store(core.cursor().0, Relaxed);
