@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Instant;
 
 use hashbrown::HashSet;
 use tokio::sync::oneshot;
@@ -47,10 +48,13 @@ pub(super) struct Housekeeper {
 
 impl Housekeeper {
     pub(super) fn run(mut self) {
+        let interval = self.shared.options.housekeeping_interval;
+        let mut next_look = Instant::now() + interval;
         loop {
-            let done = match self.jobs.recv_timeout(self.shared.options.housekeeping_interval) {
+            // A deadline, so that a log which fills segment after segment is looked at all the same.
+            let done = match self.jobs.recv_timeout(next_look.saturating_duration_since(Instant::now())) {
                 Ok(Job::Close) | Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Job::Seal(full)) => self.seal(full),
+                Ok(Job::Seal(full)) => self.seal(full).and_then(|()| self.keep_size()),
                 Ok(Job::MakeSpare) => self.shared.new_segment().map(|segment| self.shared.put_spare(segment)),
                 Ok(Job::Clean) => self.clean(&self.shared.catalog.logs()),
                 Ok(Job::Sweep(answer)) => {
@@ -59,6 +63,7 @@ impl Housekeeper {
                     swept
                 }
                 Err(RecvTimeoutError::Timeout) => {
+                    next_look = Instant::now() + interval;
                     // What is sealed for its age now is looked at next time.
                     drop(self.work.send(Work::RollIfBefore(roll_before(&self.shared), None)));
                     self.sweep()
@@ -82,6 +87,11 @@ impl Housekeeper {
         self.sealed.push(full);
         // Its records are synced; if this is lost, the next start looks into the segment.
         batch.commit(Durability::Buffered)
+    }
+
+    /// A log that must not outgrow its bound is looked at whenever it has grown by a segment.
+    fn keep_size(&mut self) -> Result<(), StoreError> {
+        if self.shared.options.retention_bytes.is_some() { self.sweep() } else { Ok(()) }
     }
 
     fn sweep(&mut self) -> Result<(), StoreError> {

@@ -102,6 +102,24 @@ async fn size_goes_before_what_a_group_needs() {
     assert_eq!(watermarks(&queue, "t").await, (10, 20));
 }
 
+/// The next look is an hour away.
+#[tokio::test]
+async fn the_bound_on_size_is_kept_while_segments_fill() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = SetClock::at(0);
+    let queue = open(folder.path(), Options { segment_bytes: 4_000, ..aging_options(&clock, Some(10_000)) });
+    for _ in 0..100 {
+        append(&queue, "t", vec![0; 1_000]).await;
+    }
+    // The housekeeper is a thread of its own, and a moment behind.
+    let kept = async {
+        while watermarks(&queue, "t").await.0 < 80 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), kept).await.unwrap();
+}
+
 #[tokio::test]
 async fn dropped_records_are_counted_by_cause() {
     let folder = tempfile::tempdir().unwrap();
