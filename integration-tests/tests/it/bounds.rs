@@ -141,3 +141,27 @@ async fn fifty_thousand_keys_make_no_series_and_a_scrape_stays_quick() {
     assert!(!after.iter().any(|name| name.contains("key-") || name.contains("kind-")), "no key and no client's word is a label");
     assert!(resident < 150 << 20, "{} MiB", resident >> 20);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_series_of_a_deleted_topic_vanish() {
+    let receiver = Receiver::ok().await;
+    let mut both = group("g", "stays", &receiver.url(), &json!({}));
+    both["topics"] = json!(["stays", "goes"]);
+    let gateway = Setup::groups([both]).start().await;
+    gateway.create_topic("stays", 2).await;
+    gateway.create_topic("goes", 200).await;
+    let of_partitions = async |topic: &str| {
+        let text = gateway.metrics().await;
+        text.lines().filter(|l| l.contains(&format!("topic=\"{topic}\"")) && l.contains("partition=")).count()
+    };
+    wait::until("the series of 200 partitions", Duration::from_secs(10), || async { (of_partitions("goes").await >= 200).then_some(()) })
+        .await;
+    let stays =
+        wait::until("the other topic", Duration::from_secs(5), || async { Some(of_partitions("stays").await).filter(|n| *n > 0) }).await;
+    assert_eq!(gateway.delete_topic("goes").await, 204);
+    wait::until("no series of a partition that is gone", Duration::from_secs(10), || async {
+        (of_partitions("goes").await == 0).then_some(())
+    })
+    .await;
+    assert_eq!(of_partitions("stays").await, stays);
+}

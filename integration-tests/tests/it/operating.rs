@@ -37,6 +37,39 @@ async fn a_deleted_topic_gives_its_space_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn retention_spares_what_a_group_has_not_passed_and_the_log_keeps_its_size_while_messages_pour_in() {
+    let (mut stuck, delivered) = (Receiver::ok().await, Receiver::ok().await);
+    stuck.close();
+    let groups =
+        [group("stuck", "needed", &stuck.url(), &json!({"failed_sleep": "200ms"})), group("done", "passed", &delivered.url(), &json!({}))];
+    let setup = Setup::groups(groups).embedded("retention", json!("1s")).embedded("retention_bytes", json!("32MiB"));
+    let gateway = setup.embedded("partitions", json!(1)).start().await;
+    fill(&gateway, "needed", 1).await;
+    fill(&gateway, "passed", 10).await;
+    gateway.until_caught_up("done", Duration::from_secs(10)).await;
+    // Cursors are stored once a second; by then everything is older than the retention.
+    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    fill(&gateway, "passed", 10).await;
+    wait::until("old records to go", Duration::from_secs(5), || async { (gateway.topic_bounds("passed").await[0].0 >= 40).then_some(()) })
+        .await;
+    assert_eq!(gateway.topic_bounds("needed").await, [(0, 10)], "what a group has not passed is spared");
+    stuck.open().await;
+    stuck.until_done(10, Duration::from_secs(5)).await;
+    stuck.close();
+    gateway.until_caught_up("stuck", Duration::from_secs(3)).await;
+    fill(&gateway, "needed", 80).await;
+    let kept = || gateway.metric("mqgate_log_bytes", &[]);
+    wait::until("the log to be within its bound and a segment", Duration::from_secs(5), || async {
+        (kept().await <= 36_000_000.0 + 4e6).then_some(())
+    })
+    .await;
+    let (first, end) = gateway.topic_bounds("needed").await[0];
+    assert!(first > 10 && end == 810, "the bound wins over what is needed: {first}..{end}");
+    let said = |line: &Value| line["level"] == "WARN" && line["topic"] == "needed" && line.to_string().contains("had not delivered");
+    assert!(gateway.log_lines().iter().any(said), "and that is said: {}", gateway.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_epoch_grows_with_every_start() {
     let receiver = Receiver::start(|_| Answer::Status(500)).await;
     let policy = json!({"failed_sleep": "100ms"});
@@ -118,6 +151,19 @@ async fn answers_that_come_while_cursors_cannot_be_stored_are_stored_before_the_
     assert_eq!(verdict.repeats, 0, "what was answered before the exit is not repeated");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_values_in_effect_are_in_the_log_for_who_asks_for_them() {
+    let mut setup = Setup::groups([group("g", "t", "http://127.0.0.1:1/", &json!({"failed_sleep": "7s"}))]);
+    setup.environment = vec![("RUST_LOG".into(), "mqgate=debug".into())];
+    let gateway = setup.start().await;
+    let lines = gateway.log_lines();
+    let said = lines.iter().find(|l| l["message"].as_str().is_some_and(|m| m.starts_with("effective configuration")));
+    let said = said.unwrap_or_else(|| panic!("no effective configuration in {lines:?}"))["message"].as_str().unwrap();
+    for value in ["\"failed_sleep\": \"7s\"", "\"timeout\": \"1s\"", "\"produce_timeout\": \"5s\""] {
+        assert!(said.contains(value), "{value} in {said}");
+    }
+}
+
 #[test]
 fn a_file_with_comments_crlf_and_a_byte_order_mark_is_read_whole_and_a_duplicate_names_both_lines() {
     let dir = tempfile::tempdir().unwrap();
@@ -138,4 +184,25 @@ fn a_file_with_comments_crlf_and_a_byte_order_mark_is_read_whole_and_a_duplicate
     let (code, said) = check(twice.as_bytes());
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("c.json:4:1") && said.contains("in line 2 and in line 4"), "{said}");
+}
+
+#[test]
+fn a_duration_without_a_unit_or_without_sense_stops_the_start_and_its_place_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.json");
+    let values = ["10", "\"10\"", "\"0\"", "\"0s\"", "\"-5s\"", "\"10 S\"", "\"1e3s\"", "\"99999999999s\"", "1.5"];
+    for value in values {
+        std::fs::write(
+            &file,
+            format!("{{\"consumer_groups\": [{{\"url\": \"http://rx/\", \"topics\": [\"t\"],\n  \"timeout\": {value}}}]}}"),
+        )
+        .unwrap();
+        for words in [&["check"][..], &["standalone", "--data-dir", dir.path().join("data").to_str().unwrap(), "-c"]] {
+            let output = Command::new(integration_tests::binary::mqgate()).args(words).arg(&file).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+            assert_eq!(output.status.code(), Some(2), "{words:?} {value}: {said}");
+            assert!(said.contains("c.json:2:14") && said.contains("consumer_groups[0].timeout"), "{words:?} {value}: {said}");
+        }
+    }
+    assert!(!dir.path().join("data").exists(), "nothing was begun");
 }
