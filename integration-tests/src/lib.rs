@@ -5,6 +5,7 @@
 pub mod binary;
 pub mod black_hole;
 pub mod gateway;
+pub mod java;
 pub mod ledger;
 pub mod names;
 pub mod payloads;
@@ -18,3 +19,4 @@ pub mod shim;
 pub mod small_disk;
 pub mod tls;
 pub mod wait;
+pub mod zookeeper;

@@ -17,3 +17,4 @@ mod slow_clients;
 mod targets;
 mod tidy;
 mod timeouts;
+mod zookeeper;
