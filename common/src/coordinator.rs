@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 pub use self::done::DoneSet;
 pub use self::embedded::EmbeddedCoordinator;
+pub use self::lease::{Lease, LeaseHolder};
+pub use self::zookeeper::ZooKeeperCoordinator;
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 use crate::record::TimestampMs;
 
@@ -21,6 +23,8 @@ pub mod control;
 pub mod cursor;
 pub mod done;
 pub mod embedded;
+pub mod lease;
+pub mod zookeeper;
 
 /// How far a group has come in one partition: the pair that is only ever written together.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -199,30 +203,6 @@ pub trait Coordinator: Send + Sync + 'static {
 
     /// What is missing before this coordinator can serve; empty when all is well. For `/readyz`.
     fn missing(&self) -> Vec<String>;
-}
-
-/// Permission to work, which a backend whose session can be lost takes away in time.
-#[derive(Clone, Debug)]
-pub struct Lease(watch::Receiver<bool>);
-
-impl Lease {
-    /// The sender's end says whether the lease holds.
-    pub fn new(holds: bool) -> (watch::Sender<bool>, Self) {
-        let (sender, receiver) = watch::channel(holds);
-        (sender, Self(receiver))
-    }
-
-    pub fn holds(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Waits for the next change and says what it is; for ever if there will be none.
-    pub async fn changed(&mut self) -> bool {
-        match self.0.changed().await {
-            Ok(()) => *self.0.borrow_and_update(),
-            Err(_) => std::future::pending().await,
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -14,6 +14,7 @@ pub mod producer;
 pub mod python;
 pub mod raw;
 pub mod receiver;
+pub mod relay;
 pub mod request;
 pub mod shim;
 pub mod small_disk;

@@ -13,6 +13,8 @@ use tokio::net::TcpStream;
 use crate::java::{JavaProcess, class_path};
 use crate::{ports, wait};
 
+pub mod tool;
+
 /// Of the servers, in milliseconds: sessions expire up to one later than they must.
 pub const TICK_MS: u64 = 500;
 

@@ -49,7 +49,7 @@ fn each_outside_library_is_named_in_one_place() {
     only_in("fjall::", &["common/src/store"]);
     only_in("client::legacy", &["pusher/src/delivery"]);
     only_in("rdkafka", &[]);
-    only_in("zookeeper_client", &[]);
+    only_in("zookeeper_client", &["common/src/coordinator/zookeeper"]);
     only_in("clap::", &["mqgate/src"]);
     only_in("anyhow::", &["mqgate/src"]);
 }

@@ -1,0 +1,57 @@
+//! Looks at what stands, without writing.
+
+use super::super::{CoordinatorError, Standing};
+use super::core::Core;
+use super::outcome::Owned;
+use super::paths;
+use super::wire::Link;
+use crate::ids::{Epoch, GroupPartition};
+
+/// Reads under way at once.
+const MAX_READS: usize = 256;
+
+/// Those whose pair is not the one that this process wrote, or that it does not own at all: to be
+/// adopted, or to be found out to be over.
+pub(super) async fn moved(core: &Core, asked: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError> {
+    let link = core.wire.link().await?;
+    let before = at_rest(core, asked).await?;
+    let mut suspects = Vec::new();
+    for some in asked.iter().zip(&before).collect::<Vec<_>>().chunks(MAX_READS) {
+        let looks = some.iter().map(|((at, epoch), owned)| async {
+            let touched = match owned {
+                None => true,
+                Some(None) => false,
+                Some(Some(owned)) => touched(core, &link, at, owned).await?,
+            };
+            Ok::<_, CoordinatorError>(touched.then(|| (at.clone(), *epoch, (*owned).clone())))
+        });
+        suspects.extend(futures_util::future::try_join_all(looks).await?.into_iter().flatten());
+    }
+    // What was written while we looked is no trace of somebody else.
+    let again: Vec<_> = suspects.iter().map(|(at, epoch, _)| (at.clone(), *epoch)).collect();
+    let now = at_rest(core, &again).await?;
+    Ok(suspects.into_iter().zip(now).filter(|((_, _, before), now)| before == now).map(|((at, _, _), _)| at).collect())
+}
+
+async fn at_rest(core: &Core, asked: &[(GroupPartition, Epoch)]) -> Result<Vec<Option<Option<Owned>>>, CoordinatorError> {
+    let asked = asked.to_vec();
+    core.ask(move |state| asked.iter().map(|(at, epoch)| state.at_rest(at, *epoch)).collect()).await
+}
+
+async fn touched(core: &Core, link: &Link, at: &GroupPartition, owned: &Owned) -> Result<bool, CoordinatorError> {
+    let (owner, cursor, done) = (paths::owner(at), paths::cursor(at), paths::done(at));
+    let look = |path| core.wire.stat(link, path);
+    let (owner, cursor, done) = futures_util::join!(look(&owner), look(&cursor), look(&done));
+    let as_written = |stat: &Option<zookeeper_client::Stat>| stat.is_some_and(|stat| stat.mzxid == owned.base.mzxid);
+    let mine = owner?.is_some_and(|owner| owner.ephemeral_owner == link.session);
+    Ok(!mine || !as_written(&cursor?) || !as_written(&done?))
+}
+
+pub(super) async fn standing(core: &Core, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError> {
+    let link = core.wire.link().await?;
+    let mut stand = Vec::with_capacity(at.len());
+    for some in at.chunks(MAX_READS) {
+        stand.extend(futures_util::future::try_join_all(some.iter().map(|at| core.standing(&link, at))).await?);
+    }
+    Ok(stand)
+}

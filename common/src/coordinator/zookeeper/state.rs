@@ -1,0 +1,243 @@
+//! What this process owns, under which session: decided here, without I/O.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use super::super::{ClaimError, CommitError, CoordinatorError, LeaseHolder, Member};
+use super::outcome::Owned;
+use crate::ids::{Epoch, GroupPartition};
+
+pub(super) struct State {
+    pub(super) session: Option<i64>,
+    /// As the servers granted it.
+    timeout: Duration,
+    pub(super) member: Option<Member>,
+    /// The session under which the member is in the fleet.
+    joined: Option<i64>,
+    owned: HashMap<GroupPartition, Owned>,
+    /// With a write under way: one at a time for each partition.
+    busy: HashSet<GroupPartition>,
+    lease: LeaseHolder,
+    /// Send time of the last acknowledged write.
+    pub(super) last_write: Duration,
+}
+
+impl State {
+    pub(super) fn new(lease: LeaseHolder) -> Self {
+        Self {
+            session: None,
+            timeout: Duration::ZERO,
+            member: None,
+            joined: None,
+            owned: HashMap::new(),
+            busy: HashSet::new(),
+            lease,
+            last_write: Duration::ZERO,
+        }
+    }
+
+    /// A new one, or the same again.
+    pub(super) fn session_is(&mut self, session: i64, timeout: Duration) {
+        self.session = Some(session);
+        self.timeout = timeout;
+    }
+
+    /// The servers refused it: nothing is owned any more.
+    pub(super) fn session_over(&mut self) -> usize {
+        self.session = None;
+        self.joined = None;
+        self.lease.end();
+        self.busy.clear();
+        std::mem::take(&mut self.owned).len()
+    }
+
+    /// Every transaction that the servers acknowledged extends the lease of a member.
+    pub(super) fn acknowledged(&mut self, session: i64, sent: Duration) {
+        if self.joined == Some(session) {
+            self.last_write = self.last_write.max(sent);
+            self.lease.extend(sent + self.timeout * 2 / 3);
+        }
+    }
+
+    pub(super) fn joined(&mut self, session: i64, sent: Duration) {
+        if self.session == Some(session) {
+            self.joined = Some(session);
+            self.acknowledged(session, sent);
+        }
+    }
+
+    pub(super) fn left(&mut self) {
+        self.member = None;
+        self.joined = None;
+        self.owned.clear();
+        self.lease.end();
+    }
+
+    /// When a write must be sent only to show that the session lives, if nothing else is written.
+    pub(super) fn next_proof(&self) -> Option<Duration> {
+        const MAX_SILENCE: Duration = Duration::from_secs(2);
+        self.joined.map(|_| self.last_write + (self.timeout / 6).min(MAX_SILENCE))
+    }
+
+    /// How long until the lease is to be looked at again.
+    pub(super) fn lapse(&self) -> Option<Duration> {
+        self.lease.lapse()
+    }
+
+    /// The session and the instance under which a partition may be claimed.
+    pub(super) fn begin_claim(&mut self, at: &GroupPartition) -> Result<(i64, String), ClaimError> {
+        let Some(member) = &self.member else {
+            return Err(CoordinatorError::Refused(format!("{at} cannot be claimed before this process has joined the fleet")).into());
+        };
+        if self.owned.contains_key(at) {
+            return Err(ClaimError::Held(member.instance.clone()));
+        }
+        let session = self.joined.ok_or_else(|| CoordinatorError::Unavailable("this process is not in the fleet yet".into()))?;
+        let instance = member.instance.clone();
+        self.occupy(at)?;
+        Ok((session, instance))
+    }
+
+    /// What is adopted, and the instance that owns it.
+    pub(super) fn begin_adopt(&mut self, at: &GroupPartition, epoch: Epoch) -> Result<(i64, Owned), ClaimError> {
+        let owned = self.owned.get(at).filter(|owned| owned.epoch == epoch).cloned().ok_or(ClaimError::EpochOver)?;
+        let session = self.session.ok_or(ClaimError::EpochOver)?;
+        self.occupy(at)?;
+        Ok((session, owned))
+    }
+
+    pub(super) fn begin_store(&mut self, at: &GroupPartition, epoch: Epoch) -> Result<(i64, Owned), CommitError> {
+        let owned = self.owned.get(at).filter(|owned| owned.epoch == epoch).cloned().ok_or(CommitError::EpochOver)?;
+        let session = self.session.ok_or(CommitError::EpochOver)?;
+        self.occupy(at)?;
+        Ok((session, owned))
+    }
+
+    fn occupy(&mut self, at: &GroupPartition) -> Result<(), CoordinatorError> {
+        if self.busy.insert(at.clone()) {
+            return Ok(());
+        }
+        Err(CoordinatorError::Unavailable(format!("the write before this one to {at} is not answered yet")))
+    }
+
+    /// The end of what was begun. `None`: it is not owned (any more). What ends after its session is passed over.
+    pub(super) fn end(&mut self, session: i64, at: &GroupPartition, owned: Option<Owned>) {
+        if self.session != Some(session) {
+            return;
+        }
+        self.busy.remove(at);
+        match owned {
+            Some(owned) if self.member.is_some() => drop(self.owned.insert(at.clone(), owned)),
+            _ => drop(self.owned.remove(at)),
+        }
+    }
+
+    /// What was begun has changed nothing.
+    pub(super) fn end_unchanged(&mut self, session: i64, at: &GroupPartition) {
+        if self.session == Some(session) {
+            self.busy.remove(at);
+        }
+    }
+
+    pub(super) fn owns(&self, at: &GroupPartition, epoch: Epoch) -> bool {
+        self.owned.get(at).is_some_and(|owned| owned.epoch == epoch)
+    }
+
+    pub(super) fn owned(&self) -> Vec<GroupPartition> {
+        self.owned.keys().cloned().collect()
+    }
+
+    /// Of each: what should stand, if it is at rest under this epoch. Outer `None`: it is not owned
+    /// at all; inner: nothing can be said now.
+    pub(super) fn at_rest(&self, at: &GroupPartition, epoch: Epoch) -> Option<Option<Owned>> {
+        match self.owned.get(at) {
+            _ if self.busy.contains(at) => Some(None),
+            Some(owned) => Some((owned.epoch == epoch).then(|| owned.clone())),
+            None => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::super::super::conformance::{Scene, member};
+    use super::super::super::done::node::Writer;
+    use super::super::super::lease::{Lease, boot_time};
+    use super::super::outcome::Base;
+    use super::*;
+    use crate::ids::Offset;
+
+    const T: Duration = Duration::from_secs(6);
+
+    fn owned(epoch: u64) -> Owned {
+        let base = Base { cursor: Some(0), done: Some(0), mzxid: 1 };
+        let writer = Writer { boot: Uuid::nil(), number: 1 };
+        Owned { epoch: Epoch(epoch), base, writer, cursor: Offset(0), topic_id: None, replayed_at: None }
+    }
+
+    fn joined() -> (State, Lease) {
+        let (holder, lease) = Lease::ending();
+        let mut state = State::new(holder);
+        state.session_is(1, T);
+        state.member = Some(member("me"));
+        state.joined(1, boot_time());
+        (state, lease)
+    }
+
+    #[test]
+    fn a_lease_lasts_two_thirds_of_the_session_from_the_last_acknowledged_write() {
+        let (mut state, lease) = joined();
+        assert!(lease.holds());
+        let left = state.lapse().unwrap();
+        assert!((T / 2..=T * 2 / 3).contains(&left), "{left:?}");
+        assert_eq!(state.next_proof(), Some(state.last_write + T / 6));
+        state.session_over();
+        assert!(!lease.holds());
+        state.session_is(2, T);
+        state.acknowledged(2, boot_time());
+        assert!(!lease.holds(), "not before it is in the fleet again");
+        state.acknowledged(1, boot_time());
+        assert!(!lease.holds(), "and not by what the old session did");
+    }
+
+    #[test]
+    fn a_partition_has_one_write_under_way() {
+        let (mut state, _lease) = joined();
+        let at = Scene::new("g", "t").at(0);
+        state.begin_claim(&at).unwrap();
+        assert!(matches!(state.begin_claim(&at), Err(ClaimError::Coordinator(_))));
+        state.end(1, &at, Some(owned(5)));
+        assert_eq!(state.begin_claim(&at), Err(ClaimError::Held("me".into())));
+        state.begin_store(&at, Epoch(5)).unwrap();
+        assert!(matches!(state.begin_store(&at, Epoch(5)), Err(CommitError::Coordinator(_))));
+        assert_eq!(state.at_rest(&at, Epoch(5)), Some(None));
+        state.end_unchanged(1, &at);
+        assert_eq!(state.at_rest(&at, Epoch(5)), Some(Some(owned(5))));
+    }
+
+    #[test]
+    fn what_ends_after_its_session_owns_nothing() {
+        let (mut state, _lease) = joined();
+        let at = Scene::new("g", "t").at(0);
+        state.begin_claim(&at).unwrap();
+        state.session_over();
+        state.session_is(2, T);
+        state.end(1, &at, Some(owned(5)));
+        assert!(!state.owns(&at, Epoch(5)));
+        assert_eq!(state.begin_store(&at, Epoch(5)), Err(CommitError::EpochOver));
+        assert_eq!(state.at_rest(&at, Epoch(5)), None);
+    }
+
+    #[test]
+    fn who_has_left_takes_nothing_that_was_under_way() {
+        let (mut state, lease) = joined();
+        let at = Scene::new("g", "t").at(0);
+        state.begin_claim(&at).unwrap();
+        state.left();
+        state.end(1, &at, Some(owned(5)));
+        assert!(state.owned().is_empty() && !lease.holds());
+        assert!(matches!(state.begin_claim(&at), Err(ClaimError::Coordinator(CoordinatorError::Refused(_)))));
+    }
+}

@@ -1,0 +1,126 @@
+//! A TCP relay that delays, holds or swallows either direction, or resets every connection.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// What becomes of the bytes of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Pass,
+    /// They wait until the flow is another.
+    Hold,
+    /// They are taken and never arrive.
+    Drop,
+    /// They arrive that much later.
+    Delay(Duration),
+}
+
+/// Dropped, it closes every connection.
+pub struct Relay {
+    addr: SocketAddr,
+    flows: watch::Sender<Flows>,
+    cut: watch::Sender<u64>,
+    _stop: DropGuard,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Flows {
+    to_server: Flow,
+    to_client: Flow,
+}
+
+impl Relay {
+    pub async fn start(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let flows = watch::Sender::new(Flows { to_server: Flow::Pass, to_client: Flow::Pass });
+        let cut = watch::Sender::new(0);
+        let stop = CancellationToken::new();
+        let (flow, cuts, stopped) = (flows.subscribe(), cut.subscribe(), stop.clone());
+        tokio::spawn(async move {
+            let accept = async {
+                loop {
+                    let (client, _) = listener.accept().await.unwrap();
+                    tokio::spawn(connection(client, server, flow.clone(), cuts.clone(), stopped.clone()));
+                }
+            };
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = accept => {}
+            }
+        });
+        Self { addr, flows, cut, _stop: stop.drop_guard() }
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub fn to_server(&self, flow: Flow) {
+        self.flows.send_modify(|flows| flows.to_server = flow);
+    }
+
+    pub fn to_client(&self, flow: Flow) {
+        self.flows.send_modify(|flows| flows.to_client = flow);
+    }
+
+    /// Both directions, for connections that are open and for new ones.
+    pub fn both(&self, flow: Flow) {
+        self.flows.send_replace(Flows { to_server: flow, to_client: flow });
+    }
+
+    /// Resets every open connection.
+    pub fn reset(&self) {
+        self.cut.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+async fn connection(
+    client: TcpStream,
+    server: SocketAddr,
+    flows: watch::Receiver<Flows>,
+    mut cut: watch::Receiver<u64>,
+    stop: CancellationToken,
+) {
+    let Ok(upstream) = TcpStream::connect(server).await else { return };
+    for stream in [&client, &upstream] {
+        stream.set_nodelay(true).unwrap();
+        // A close is a reset, whatever is still on its way.
+        socket2::SockRef::from(stream).set_linger(Some(Duration::ZERO)).unwrap();
+    }
+    cut.mark_unchanged();
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = upstream.into_split();
+    tokio::select! {
+        () = stop.cancelled() => {}
+        _ = cut.changed() => {}
+        () = pump(from_client, to_server, flows.clone(), |flows| flows.to_server) => {}
+        () = pump(from_server, to_client, flows, |flows| flows.to_client) => {}
+    }
+}
+
+async fn pump(
+    mut from: impl AsyncReadExt + Unpin,
+    mut to: impl AsyncWriteExt + Unpin,
+    mut flows: watch::Receiver<Flows>,
+    mine: fn(&Flows) -> Flow,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
+        let Ok(flow) = flows.wait_for(|flows| mine(flows) != Flow::Hold).await.map(|flows| mine(&flows)) else { return };
+        match flow {
+            Flow::Drop => continue,
+            Flow::Delay(delay) => tokio::time::sleep(delay).await,
+            Flow::Pass | Flow::Hold => {}
+        }
+        if to.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
