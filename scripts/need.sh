@@ -27,6 +27,9 @@ need_toolchain() {
   # shellcheck disable=SC2016 # $HOME is for whoever runs the line.
   need cargo "The Rust toolchain" 'curl --proto "=https" --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . "$HOME/.cargo/env"'
   need cc "A C compiler" "$(installing build-essential gcc base-devel build-base gcc)"
+  # The Kafka client and its TLS are built from source.
+  need make "make" "$(installing build-essential make base-devel build-base make)"
+  need perl "Perl" "$(installing perl perl perl perl perl)"
 }
 
 # Ends the script if anything is.

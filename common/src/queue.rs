@@ -13,6 +13,7 @@ use crate::record::{Message, Record, TimestampMs};
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 pub mod embedded;
+pub mod kafka;
 
 /// A durable log of topics and partitions.
 #[async_trait]

@@ -6,6 +6,7 @@ pub mod binary;
 pub mod black_hole;
 pub mod gateway;
 pub mod java;
+pub mod kafka;
 pub mod ledger;
 pub mod names;
 pub mod payloads;

@@ -7,6 +7,7 @@ mod connecting;
 mod crash;
 mod deliveries;
 mod drain;
+mod kafka;
 mod main_job;
 mod operating;
 mod outage;

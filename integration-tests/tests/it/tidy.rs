@@ -48,7 +48,7 @@ fn only_in(what: &str, allowed: &[&str]) {
 fn each_outside_library_is_named_in_one_place() {
     only_in("fjall::", &["common/src/store"]);
     only_in("client::legacy", &["pusher/src/delivery"]);
-    only_in("rdkafka", &[]);
+    only_in("rdkafka", &["common/src/queue/kafka"]);
     only_in("zookeeper_client", &["common/src/coordinator/zookeeper"]);
     only_in("clap::", &["mqgate/src"]);
     only_in("anyhow::", &["mqgate/src"]);

@@ -26,7 +26,7 @@ impl Machine {
 
     /// Has everything, and a cargo that does as `script` says.
     fn with_cargo(script: &str) -> Self {
-        let machine = Self::with(&["bash", "cc", "npm", "curl", "mkdir", "chmod", "cat"]);
+        let machine = Self::with(&["bash", "cc", "make", "perl", "java", "mvn", "npm", "curl", "mkdir", "chmod", "cat"]);
         let cargo = machine.0.path().join("cargo");
         std::fs::write(&cargo, format!("#!/usr/bin/env bash\n{script}\n")).unwrap();
         std::fs::set_permissions(&cargo, Permissions::from_mode(0o755)).unwrap();
@@ -67,7 +67,7 @@ fn a_missing_c_compiler_is_named_with_the_line_that_installs_it() {
 #[test]
 fn everything_that_is_missing_is_said_at_once() {
     let said = Machine::with(&["bash"]).run("test", &[]);
-    for name in ["cargo", "cc", "npm", "curl"] {
+    for name in ["cargo", "cc", "make", "perl", "java", "mvn", "npm", "curl"] {
         assert!(said.err.contains(&format!("({name}) is missing")), "{name}: {said:?}");
     }
 }

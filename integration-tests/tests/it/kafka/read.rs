@@ -1,0 +1,188 @@
+//! Reading what is not simply one record after the other.
+
+use std::time::Instant;
+
+use common::ids::{Epoch, Offset, Partition};
+use common::queue::{ReadError, Watermarks};
+use integration_tests::wait;
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+
+use super::*;
+
+const P0: Partition = Partition(0);
+
+async fn open(queue: &KafkaQueue, topic: &Topic, from: u64) -> Box<dyn Reader> {
+    queue.open(topic, P0, Offset(from), Epoch(1)).await.unwrap()
+}
+
+fn offsets(records: &[Record]) -> Vec<u64> {
+    records.iter().map(|record| record.offset.0).collect()
+}
+
+#[tokio::test]
+async fn gaps_of_compaction_are_passed() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("gaps");
+    let settings =
+        [("cleanup.policy", "compact"), ("segment.ms", "1000"), ("min.cleanable.dirty.ratio", "0.01"), ("min.compaction.lag.ms", "0")];
+    kafka.create_topic(topic.as_str(), 1, &settings).await;
+    for key in ["a", "b", "a", "a", "c", "b", "b", "c", "d", "e"] {
+        produce(&queue, keyed(&topic, key, "x")).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    // Rolls the segment.
+    produce(&queue, keyed(&topic, "f", "x")).await.unwrap();
+    let left = wait::until("the log is compacted", Duration::from_secs(40), async || {
+        let records = read_to(&mut *open(&queue, &topic, 0).await, 11).await;
+        (records.len() == 6).then_some(records)
+    });
+    assert_eq!(offsets(&left.await), [3, 6, 7, 8, 9, 10]);
+    assert_eq!(offsets(&read_to(&mut *open(&queue, &topic, 4).await, 11).await), [6, 7, 8, 9, 10]);
+}
+
+/// Aborted records are not delivered, and control records take offsets.
+#[tokio::test]
+async fn a_cursor_passes_the_control_records_of_transactions() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("transactions");
+    kafka.create_topic(topic.as_str(), 1, &[]).await;
+    let producer: BaseProducer = kafka.client_config().set("transactional.id", topic.as_str()).create().unwrap();
+    let name = topic.as_str().to_owned();
+    tokio::task::spawn_blocking(move || {
+        let patience = Duration::from_secs(20);
+        let send = |value: &str| producer.send(BaseRecord::<str, str>::to(&name).payload(value)).unwrap();
+        producer.init_transactions(patience).unwrap();
+        producer.begin_transaction().unwrap();
+        send("committed");
+        producer.commit_transaction(patience).unwrap();
+        producer.begin_transaction().unwrap();
+        send("aborted");
+        producer.flush(patience).unwrap();
+        producer.abort_transaction(patience).unwrap();
+    })
+    .await
+    .unwrap();
+    let mut reader = open(&queue, &topic, 0).await;
+    let records = read_to(&mut *reader, 4).await;
+    assert_eq!(offsets(&records), [0]);
+    // Nothing but control records and aborted ones ahead: the end is reached all the same.
+    let mut reader = open(&queue, &topic, 1).await;
+    assert_eq!(read_to(&mut *reader, 4).await, []);
+    produce(&queue, message(&topic, "next")).await.unwrap();
+    assert_eq!(offsets(&read_to(&mut *reader, 5).await), [4]);
+}
+
+#[tokio::test]
+async fn deleted_records_are_out_of_range_and_never_skipped() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("retention");
+    kafka.create_topic(topic.as_str(), 1, &[]).await;
+    let writes: Vec<_> = (0..300).map(|_| queue.produce(message(&topic, "x"), Ack::All)).collect();
+    for write in writes {
+        timeout(PATIENCE, write).await.unwrap().unwrap();
+    }
+    kafka.delete_records(topic.as_str(), 0, 200).await;
+    let log = Watermarks { first: Offset(200), end: Offset(300) };
+    assert_eq!(queue.watermarks(&topic, P0).await.unwrap(), log);
+    let mut reader = open(&queue, &topic, 50).await;
+    let error = timeout(PATIENCE, reader.next(1 << 20)).await.unwrap().unwrap_err();
+    assert_eq!(error, ReadError::OutOfRange { asked: Offset(50), log });
+    assert_eq!(read_to(&mut *open(&queue, &topic, 200).await, 300).await.len(), 100);
+}
+
+#[tokio::test]
+async fn many_readers_of_one_partition_each_read_all_of_it() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("shared");
+    kafka.create_topic(topic.as_str(), 1, &[]).await;
+    for _ in 0..20 {
+        produce(&queue, message(&topic, "x")).await.unwrap();
+    }
+    let mut readers = Vec::new();
+    for from in 0..4 {
+        readers.push((from, open(&queue, &topic, from).await));
+    }
+    for (from, reader) in &mut readers {
+        assert_eq!(offsets(&read_to(&mut **reader, 20).await), (*from..20).collect::<Vec<_>>());
+    }
+    // A reader that nobody polls holds back nobody.
+    let written = produce(&queue, message(&topic, "y")).await.unwrap();
+    let (_, last) = readers.last_mut().unwrap();
+    assert_eq!(offsets(&read_to(&mut **last, 21).await), [written.offset.0]);
+}
+
+/// A backlog that is much more than what is fetched ahead comes whole, and at speed.
+#[tokio::test]
+async fn a_backlog_is_read_without_stalls() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("backlog");
+    kafka.create_topic(topic.as_str(), 1, &[]).await;
+    queue.topic(&topic).await.unwrap().unwrap();
+    let writes: Vec<_> = (0..20_000).map(|_| queue.produce(message(&topic, vec![7; 1_000]), Ack::All)).collect();
+    for write in writes {
+        timeout(PATIENCE, write).await.unwrap().unwrap();
+    }
+    let began = Instant::now();
+    let records = read_to(&mut *open(&queue, &topic, 0).await, 20_000).await;
+    let took = began.elapsed();
+    assert_eq!(offsets(&records), (0..20_000).collect::<Vec<_>>());
+    println!("20,000 records of 1,000 bytes read in {took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// In a process of its own, since it counts threads and time.
+#[test]
+fn a_thousand_readers_of_a_thousand_topics_need_few_threads() {
+    const ALONE: &str = "MQGATE_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        return runtime.block_on(a_thousand_readers());
+    }
+    let name = std::thread::current().name().unwrap().to_owned();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    let status = command.args(["--exact", &name, "--nocapture"]).env(ALONE, "1").status().unwrap();
+    assert!(status.success());
+}
+
+async fn a_thousand_readers() {
+    const TOPICS: usize = 1_000;
+    let kafka = Kafka::start(Version::Four).await;
+    let queue = queue(&kafka);
+    let prefix = fresh("many");
+    let topics: Vec<Topic> = (0..TOPICS).map(|n| Topic::new(&format!("{prefix}-{n}")).unwrap()).collect();
+    let names: Vec<&str> = topics.iter().map(Topic::as_str).collect();
+    kafka.create_topics(&names).await;
+    wait::until("all topics are there", Duration::from_secs(30), async || (queue.topics().await.ok()?.len() >= TOPICS).then_some(())).await;
+    let began = Instant::now();
+    let mut readers = Vec::new();
+    for topic in &topics {
+        readers.push(open(&queue, topic, 0).await);
+    }
+    println!("{TOPICS} readers opened in {:?}", began.elapsed());
+    let reading: Vec<_> =
+        readers.into_iter().map(|mut reader| tokio::spawn(async move { next(&mut *reader).await.records.len() })).collect();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = processor_time();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let idle = processor_time().saturating_sub(before);
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().count();
+    println!("{TOPICS} idle readers: {threads} threads, {idle:?} of processor time in 5 s");
+    for topic in &topics {
+        drop(queue.produce(message(topic, "x"), Ack::All));
+    }
+    for reading in reading {
+        assert_eq!(timeout(PATIENCE, reading).await.unwrap().unwrap(), 1);
+    }
+    assert!(threads <= 24, "{threads} threads");
+    assert!(idle < Duration::from_secs(1), "{idle:?}");
+}
+
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
+}
