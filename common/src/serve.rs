@@ -21,6 +21,7 @@ mod io_watch;
 mod linger;
 mod open_files;
 mod phase;
+mod places;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +41,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// A client that reads nothing of its answer for so long is cut off.
     pub write_timeout: Duration,
-    /// More wait in the kernel's backlog until one of these ends.
+    /// With more of them, the one that has kept its request back for longest is closed without a word, if
+    /// for half a second at least; where all have requests under way, more wait in the kernel's backlog.
     pub max_connections: usize,
 }
 

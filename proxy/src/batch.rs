@@ -38,7 +38,7 @@ pub(crate) async fn answer(context: &Arc<Context>, plan: Plan, body: &mut Option
             // An answer's head would swallow the 100 that a client may be waiting for, and looking at the
             // body brings it out.
             let deadline = Instant::now() + context.body_timeout;
-            let first = upload::piece(incoming, deadline).await.map_err(|error| upload_refused(context, &error))?;
+            let first = upload::piece(incoming, deadline).await.map_err(|error| upload_refused(context, &error, body))?;
             let incoming = body.take().expect("nobody has taken it yet");
             Ok(streamed(run, first, incoming))
         }

@@ -1,7 +1,7 @@
 //! MqProxy: takes POSTed messages and writes them to the queue.
 //!
 //! The way of a request: `server` accepts it, `router` shows every route and the order of all
-//! that happens to it, `admission` lets it in or not, `decode` turns it into messages without
+//! that happens to it, `framing` and `admission` let it in or not, `decode` turns it into messages without
 //! waiting for anything, `produce` hands them to the queue and waits, `render` answers. A batch
 //! goes through `batch` instead of `produce`, with many messages on their way at once.
 
@@ -12,6 +12,7 @@ mod answer;
 mod batch;
 mod context;
 mod decode;
+mod framing;
 mod message_id;
 mod metrics;
 mod produce;

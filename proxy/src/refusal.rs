@@ -1,5 +1,7 @@
 //! Errors become refusals, all in one place; which status a refusal has stands in `common::problem`.
 
+use std::io::ErrorKind;
+
 use common::problem::{Kind, Problem};
 use common::queue::{NotWritten, ProduceError};
 
@@ -47,12 +49,41 @@ pub(crate) fn of_upload(error: &UploadError) -> Problem {
             format!("the body is over {max_bytes} bytes, which is what max_message_bytes leaves beside key and headers"),
         ),
         UploadError::Truncated(error) => {
-            Problem::new(Kind::Malformed, format!("the body is not whole, and nothing of it was produced: {error}"))
+            Problem::new(Kind::Malformed, format!("the body is not whole, and nothing of it was produced: {}", broken(error)))
         }
         UploadError::TooSlow => {
             Problem::new(Kind::BodyTimeout, "the body did not come within body_timeout, and nothing of it was produced")
         }
         UploadError::Full(full) => of_full(*full),
+    }
+}
+
+/// In a batch only the line that broke off is lost.
+pub(crate) fn of_line_upload(error: &UploadError) -> Problem {
+    let why = match error {
+        UploadError::Truncated(error) => broken(error),
+        UploadError::TooSlow => "it did not come within body_timeout",
+        UploadError::TooLarge(_) | UploadError::Full(_) => "it is too large",
+    };
+    let detail = format!("the upload broke off in this line, and it and what should follow were not produced: {why}");
+    Problem::new(of_upload(error).kind, detail)
+}
+
+/// What hyper's words come down to; they are told apart by the kind of I/O error that it makes of them.
+fn broken(error: &hyper::Error) -> &'static str {
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    match cause.map(|cause| (cause.kind(), cause.to_string())) {
+        Some((ErrorKind::UnexpectedEof, _)) => "the client closed before the end that it had announced",
+        Some((ErrorKind::InvalidInput | ErrorKind::InvalidData, text)) if text.to_ascii_lowercase().contains("chunk size") => {
+            "a chunk does not begin with its size in hexadecimal digits and CRLF"
+        }
+        Some((ErrorKind::InvalidInput | ErrorKind::InvalidData, text)) if text.contains("chunk body") => {
+            "no CRLF is where a chunk should end by its size"
+        }
+        Some((ErrorKind::InvalidInput | ErrorKind::InvalidData, _)) => {
+            "its chunks, or the trailers after them, are not framed as RFC 9112, 7.1 says"
+        }
+        _ => "the connection failed",
     }
 }
 

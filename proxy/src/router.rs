@@ -21,7 +21,7 @@ use crate::metrics::Dialect;
 use crate::render::{self, Connection};
 use crate::target::Target;
 use crate::upload::{self, Expectation, UploadError, expectation};
-use crate::{produce, refusal};
+use crate::{framing, produce, refusal};
 
 pub(crate) async fn answer(context: Arc<Context>, request: Request<Incoming>) -> Result<Response, Infallible> {
     let began = Instant::now();
@@ -37,7 +37,8 @@ pub(crate) async fn answer(context: Arc<Context>, request: Request<Incoming>) ->
     Ok(response)
 }
 
-/// The body is taken away by whoever goes on reading it after the answer has begun.
+/// The body is taken away by whoever goes on reading it after the answer has begun, and with a refusal
+/// if nothing can follow it.
 async fn routed(
     context: &Arc<Context>,
     target: Target<'_>,
@@ -45,19 +46,22 @@ async fn routed(
     body: &mut Option<Incoming>,
     began: Instant,
 ) -> Result<Response, Problem> {
+    if let Err(problem) = framing::check(head) {
+        *body = None;
+        return Err(problem);
+    }
     let permit = admitted(context, target, head)?;
-    let incoming = body.as_mut().expect("nobody has taken it yet");
     match target {
         Target::Plain(topic) => {
             let draft = plain::draft(decode::topic_of_path(topic)?, head, clock::now_ms(), &context.ids)?;
             let (topic, ack) = (draft.message.topic.clone(), draft.ack);
-            let produced = one(context, draft, incoming, permit, (Dialect::Plain, began)).await?;
+            let produced = one(context, draft, body, permit, (Dialect::Plain, began)).await?;
             Ok(render::plain(&topic, produced, ack))
         }
         Target::Original => {
             let draft = original::draft(head, &context.ids)?;
             let topic = draft.message.topic.clone();
-            let produced = one(context, draft, incoming, permit, (Dialect::Original, began)).await?;
+            let produced = one(context, draft, body, permit, (Dialect::Original, began)).await?;
             Ok(render::original(&topic, produced))
         }
         Target::Batch(topic) => {
@@ -101,28 +105,30 @@ fn admitted(context: &Context, target: Target<'_>, head: &Parts) -> Result<Permi
 async fn one(
     context: &Context,
     draft: Draft,
-    body: &mut Incoming,
+    body: &mut Option<Incoming>,
     mut permit: Permit,
     request: (Dialect, Instant),
 ) -> Result<Produced, Problem> {
     let Draft { mut message, ack } = draft;
+    let incoming = body.as_mut().expect("nobody has taken it yet");
     let beside_bytes = message.payload.size_bytes();
-    let declared_bytes = upload::declared_bytes(body).unwrap_or(0);
+    let declared_bytes = upload::declared_bytes(incoming).unwrap_or(0);
     let max_bytes = context.max_message_bytes.checked_sub(beside_bytes).filter(|max| declared_bytes <= *max);
     let max_bytes =
         max_bytes.ok_or_else(|| refusal::message_too_large(beside_bytes.saturating_add(declared_bytes), context.max_message_bytes))?;
     context.admission.has_room_for(beside_bytes + declared_bytes).map_err(refusal::of_full)?;
     permit.bytes().grow(beside_bytes).map_err(refusal::of_full)?;
-    let uploaded = upload::whole(body, max_bytes, permit.bytes(), request.1 + context.body_timeout).await;
-    let value = uploaded.map_err(|error| upload_refused(context, &error))?;
+    let uploaded = upload::whole(incoming, max_bytes, permit.bytes(), request.1 + context.body_timeout).await;
+    let value = uploaded.map_err(|error| upload_refused(context, &error, body))?;
     message.payload.value = Some(value);
     produce::write(context, message, ack, permit, request).await.map_err(|error| refusal::of_produce(&error))
 }
 
-/// A refusal of a body, counted where the client did not send all of it.
-pub(crate) fn upload_refused(context: &Context, error: &UploadError) -> Problem {
-    if let UploadError::Truncated(_) | UploadError::TooSlow = error {
+/// A refusal of a body, which is gone where the client did not send all of it.
+pub(crate) fn upload_refused(context: &Context, error: &UploadError, body: &mut Option<Incoming>) -> Problem {
+    if error.is_broken() {
         context.metrics.aborted_uploads.inc();
+        *body = None;
     }
     refusal::of_upload(error)
 }
@@ -134,6 +140,6 @@ fn refused(target: Target<'_>, head: &Parts, problem: &Problem, body: Option<&mu
     };
     // A client that waits for 100 would get it if its body were looked at.
     let waits = expectation(&head.headers, head.version) != Expectation::None;
-    let kept = problem.kind != Kind::ShuttingDown && !waits && body.is_none_or(upload::is_spent);
+    let kept = problem.kind != Kind::ShuttingDown && !waits && body.is_some_and(upload::is_spent);
     render::ending(response, if kept { Connection::Kept } else { Connection::Closed })
 }

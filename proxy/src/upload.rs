@@ -21,6 +21,13 @@ pub(crate) enum UploadError {
     Full(Full),
 }
 
+impl UploadError {
+    /// Whether the client did not send what it had announced, or not in time.
+    pub(crate) fn is_broken(&self) -> bool {
+        matches!(self, Self::Truncated(_) | Self::TooSlow)
+    }
+}
+
 /// What a head says of `Expect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expectation {

@@ -109,6 +109,30 @@ async fn refusals_of_the_router_have_the_same_shape() {
 }
 
 #[tokio::test]
+async fn what_is_not_understood_is_said_in_the_callers_words() {
+    let mut port = port(well);
+    for (method, path, body, says) in [
+        ("POST", "/v1/topics/t", "[2]", "the body is not a JSON object"),
+        ("POST", "/v1/topics/t", "", "the body is not a JSON object"),
+        ("POST", "/v1/topics/t", "{", "the body is not JSON"),
+        ("POST", "/v1/topics/t", "{\"partitions\":\"6\"}", "partitions: it is string \"6\", expected a whole number from 0 to 4294967295"),
+        ("POST", "/v1/topics/t", "{\"partitions\":-1}", "partitions: it is integer `-1`, expected a whole number from 0"),
+        ("POST", "/v1/topics/t", "{\"partitions\":{}}", "partitions: it is an object, expected a whole number"),
+        ("POST", "/v1/topics/t", "{}", "missing field `partitions`"),
+        ("GET", "/v1/page?partitions=x", "", "in the query: partitions: not a whole number"),
+        ("GET", "/v1/page?partitions=", "", "in the query: partitions: not a whole number"),
+        ("GET", "/v1/page?partitions=4294967296", "", "in the query: partitions: too large"),
+        ("GET", "/v1/nothing", "", "nothing at /v1/nothing"),
+        ("DELETE", "/v1/groups", "", "/v1/groups does not take DELETE"),
+    ] {
+        let (_, text) = port.send(method, path, body).await;
+        let detail = serde_json::from_str::<Value>(&text).unwrap()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(says), "{method} {path} {body}: {detail}");
+        assert!(["u32", "struct", "deserialize", "target type"].iter().all(|rust| !detail.contains(rust)), "{detail}");
+    }
+}
+
+#[tokio::test]
 async fn allow_names_the_methods_of_the_route() {
     let mut port = port(well);
     assert_eq!(port.send("DELETE", "/v1/groups", Body::empty()).await.0.headers["allow"], "GET,HEAD");

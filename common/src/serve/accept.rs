@@ -9,12 +9,11 @@ use http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::service::Service;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tokio_util::task::TaskTracker;
 
-use super::connection;
-use super::{Drained, Limits};
+use super::places::{Place, Places};
+use super::{Drained, Limits, connection};
 
 /// Long enough to be no hot loop, short enough that nobody waits for it.
 const PAUSE_WITHOUT_FILES: Duration = Duration::from_millis(50);
@@ -72,12 +71,12 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (stop, connections) = (Stop::default(), TaskTracker::new());
-    let mut slots = Slots::new(limits.max_connections);
-    while let Some((stream, slot)) = drain.run_until_cancelled(slots.accept(&listener)).await {
-        let connection = connection::serve(stream, service.clone(), limits, stop.clone());
+    let mut entrance = Entrance { places: Places::new(limits.max_connections), trouble: Trouble::None };
+    while let Some((stream, place)) = drain.run_until_cancelled(entrance.accept(&listener)).await {
+        let connection = connection::serve(stream, place.progress(), service.clone(), limits, stop.clone());
         connections.spawn(async move {
             connection.await;
-            drop(slot);
+            drop(place);
         });
     }
     drop(listener);
@@ -92,8 +91,8 @@ where
 }
 
 /// The bound on connections, and the patience when the process has run out of files.
-struct Slots {
-    free: Arc<Semaphore>,
+struct Entrance {
+    places: Places,
     trouble: Trouble,
 }
 
@@ -104,20 +103,17 @@ enum Trouble {
     Reported,
 }
 
-impl Slots {
-    fn new(max_connections: usize) -> Self {
-        Self { free: Arc::new(Semaphore::new(max_connections.min(Semaphore::MAX_PERMITS))), trouble: Trouble::None }
-    }
-
-    async fn accept(&mut self, listener: &TcpListener) -> (TcpStream, OwnedSemaphorePermit) {
-        let slot = Arc::clone(&self.free).acquire_owned().await.expect("this semaphore is never closed");
+impl Entrance {
+    /// One connection beyond the bound is taken in, for which a place is then looked for: only so is it
+    /// known that somebody waits.
+    async fn accept(&mut self, listener: &TcpListener) -> (TcpStream, Place) {
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
                     self.over();
                     // Answers are small and must not wait for the last one's acknowledgement.
                     let _ = stream.set_nodelay(true);
-                    return (stream, slot);
+                    return (stream, self.places.take().await);
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => self.pause(&error).await,

@@ -35,18 +35,19 @@ enum End {
     /// By either side, in the course of HTTP.
     Closed,
     TimedOut(Phase),
+    /// Its place was needed, and it had nothing to do.
+    Evicted,
     /// The drain's deadline passed.
     Cut,
 }
 
-pub(super) async fn serve<S, B>(stream: TcpStream, service: S, limits: Limits, stop: Stop)
+pub(super) async fn serve<S, B>(stream: TcpStream, progress: Arc<Progress>, service: S, limits: Limits, stop: Stop)
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Send + Sync,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     B: Body + Unpin + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let progress = Arc::new(Progress::default());
     let io = TokioIo::new(WatchedIo::new(stream, Arc::clone(&progress)));
     let seen = Arc::clone(&progress);
     let watched = service_fn(move |request| {
@@ -90,7 +91,7 @@ async fn finish(stream: TcpStream, end: End, progress: &Progress) {
             linger(stream).await;
         }
         End::Closed if progress.may_still_send() => linger(stream).await,
-        End::Closed | End::TimedOut(Phase::Idle | Phase::Busy | Phase::Stalled) | End::Cut => {}
+        End::Closed | End::TimedOut(Phase::Idle | Phase::Busy | Phase::Stalled) | End::Evicted | End::Cut => {}
     }
 }
 
@@ -129,6 +130,7 @@ impl Watch {
                 let _ = alarm.as_mut().poll(cx);
             }
             self.alarms = Some(alarms);
+            self.progress.wakes(cx.waker());
         }
         if self.draining || !self.stop.is_draining() {
             return Drain::Nothing;
@@ -144,7 +146,14 @@ impl Watch {
         let now_in = (self.progress.phase(), self.progress.moves());
         if now_in != self.since {
             self.since = now_in;
-            self.deadline = self.limit(now_in.0).map(|limit| Instant::now() + limit);
+            self.deadline = self.limit(now_in.0).map(|limit| {
+                let now = Instant::now();
+                self.progress.phase_began(now);
+                now + limit
+            });
+        }
+        if self.progress.leaves() {
+            return Poll::Ready(End::Evicted);
         }
         let Some(deadline) = self.deadline else { return Poll::Pending };
         ready!(self.poll_deadline(deadline, cx));

@@ -206,15 +206,33 @@ async fn what_is_not_over_at_the_deadline_is_cut_and_counted() {
 }
 
 #[tokio::test]
-async fn connections_over_the_bound_wait_for_a_free_slot() {
+async fn connections_over_the_bound_wait_while_all_have_requests_under_way() {
     let running = Running::start(Limits { max_connections: 1, ..LIMITS }, IDLE);
-    let first = running.connect().await;
+    let mut first = running.send("POST /slow HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await;
     tokio::time::sleep(HEAD / 3).await;
-    let begun = Instant::now();
     let mut second = running.send("POST / HTTP/1.1\r\nhost: a\r\n\r\n").await;
-    let waits = tokio::time::timeout(HEAD, second.readable()).await;
+    let waits = tokio::time::timeout(2 * HEAD, second.readable()).await;
     assert!(waits.is_err(), "served beside the first");
-    drop(first);
+    assert!(rest(&mut first).await.starts_with("HTTP/1.1 200 "));
     answered(&mut second).await;
-    assert!(begun.elapsed() < IDLE + HEAD);
+}
+
+#[tokio::test]
+async fn clients_that_say_nothing_lock_nobody_out() {
+    let patient = Duration::from_secs(60);
+    let running = Running::start(Limits { max_connections: 6, idle_timeout: patient, head_timeout: patient, ..LIMITS }, IDLE);
+    let mut used = running.send("POST / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+    answered(&mut used).await;
+    let mut silent = Vec::new();
+    for opening in ["", "", "P", "P", "", "P", "", ""] {
+        silent.push(running.send(opening).await);
+    }
+    let begun = Instant::now();
+    for _ in 0..6 {
+        let mut stream = running.send("POST / HTTP/1.1\r\nhost: a\r\n\r\n").await;
+        answered(&mut stream).await;
+        silent.push(stream);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert_eq!(used.read(&mut [0; 1]).await.unwrap(), 0, "it had waited for longest");
 }

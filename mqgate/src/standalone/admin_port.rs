@@ -19,8 +19,8 @@ use crate::failure::Failure;
 const LIMITS: Limits = Limits {
     head_timeout: Duration::from_secs(10),
     idle_timeout: Duration::from_secs(75),
-    write_timeout: Duration::from_secs(30),
-    max_connections: 256,
+    write_timeout: Duration::from_secs(10),
+    max_connections: 1024,
 };
 
 /// A scrape under way may end.

@@ -1,6 +1,7 @@
 //! The binary as a user sees it: run, spoken to, and read.
 #![allow(clippy::unwrap_used)]
 
+mod admin_port;
 mod canned;
 mod gateway;
 mod help;

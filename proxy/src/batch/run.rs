@@ -21,7 +21,6 @@ use crate::decode::batch::Plan;
 use crate::decode::lines::{Line, LineSplitter, Overrun};
 use crate::metrics::Metrics;
 use crate::refusal;
-use crate::router::upload_refused;
 use crate::upload::{self, UploadError};
 
 pub(super) struct Run {
@@ -101,8 +100,10 @@ impl Run {
                 Event::Piece(None) => break,
                 Event::Broken(error) => {
                     self.settle_all().await?;
-                    let problem = upload_refused(&self.context, &error);
-                    self.tally.broken_at(self.splitter.number(), &broken(&problem));
+                    if error.is_broken() {
+                        self.context.metrics.aborted_uploads.inc();
+                    }
+                    self.tally.broken_at(self.splitter.number(), &refusal::of_line_upload(&error));
                     return Err(Stopped::BrokenUpload);
                 }
             }
@@ -223,10 +224,4 @@ async fn next_event(window: &mut Window, body: &mut Incoming, deadline: Instant)
             Err(error) => Event::Broken(error),
         },
     }
-}
-
-/// In a batch only the line that broke off is lost.
-fn broken(problem: &Problem) -> Problem {
-    let detail = format!("the upload broke off in this line, and it and what should follow were not produced ({})", problem.kind.code());
-    Problem::new(problem.kind, detail)
 }

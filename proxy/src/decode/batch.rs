@@ -25,6 +25,8 @@ mod tests;
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent));
 
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// What the head of a batch says of all of its lines.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -72,7 +74,11 @@ pub(crate) fn plan(topic: Topic, head: &Parts) -> Result<Plan, Problem> {
 fn check_content_type(head: &Parts) -> Result<(), Problem> {
     const NDJSON: [&str; 5] =
         ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines"];
-    let Some(given) = head.headers.get(CONTENT_TYPE) else { return Ok(()) };
+    let mut all = head.headers.get_all(CONTENT_TYPE).iter();
+    let Some(given) = all.next() else { return Ok(()) };
+    if all.next().is_some() {
+        return Err(malformed("header content-type is given twice"));
+    }
     let text = given.to_str().unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
     if NDJSON.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
@@ -125,16 +131,17 @@ impl Plan {
     }
 
     fn of_envelope(&self, line: &Bytes, now: TimestampMs) -> Result<Message, Problem> {
-        let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|error| malformed(reason(&error)))?;
-        let mut headers = headers(envelope.headers)?;
+        if line.starts_with(BYTE_ORDER_MARK) {
+            return Err(malformed("the line begins with a byte order mark (EF BB BF), which is no JSON; leave it out"));
+        }
+        let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|error| malformed(reason(&error, 0)))?;
+        let mut headers = headers(envelope.headers, line)?;
         let key = key(&envelope, line)?;
         let value = value(&envelope, line, &mut headers)?;
         let mut message = self.of_payload(Payload { key, value, headers });
-        message.partition = envelope.partition.map(|raw| field("partition", raw)).transpose()?.flatten().map(Partition);
-        message.timestamp = match envelope.timestamp.map(|raw| field("timestamp", raw)).transpose()?.flatten() {
-            Some(timestamp) => Some(check_timestamp(timestamp, now)?),
-            None => None,
-        };
+        message.partition = number(envelope.partition, "partition is not a whole number from 0 to 4294967295")?.map(Partition);
+        let timestamp = number(envelope.timestamp, "timestamp is not a whole number; it counts milliseconds since 1970")?;
+        message.timestamp = timestamp.map(|timestamp| check_timestamp(timestamp, now)).transpose()?;
         Ok(message)
     }
 }
@@ -143,7 +150,7 @@ fn key(envelope: &Envelope<'_>, line: &Bytes) -> Result<Option<Bytes>, Problem> 
     match (envelope.key, envelope.key_base64) {
         (Some(_), Some(_)) => Err(malformed("both key and key_base64 are given; give one of them")),
         (None, None) => Ok(None),
-        (None, Some(raw)) => base64("key_base64", raw).map(Some),
+        (None, Some(raw)) => base64("key_base64", raw, line).map(Some),
         (Some(raw), None) if raw.get() == "null" => Ok(None),
         (Some(raw), None) if is_string(raw) => text("key", raw, line).map(Some),
         (Some(_), None) => Err(malformed("key is neither a string nor null; key_base64 takes binary keys")),
@@ -154,7 +161,7 @@ fn value(envelope: &Envelope<'_>, line: &Bytes, headers: &mut Vec<Header>) -> Re
     match (envelope.value, envelope.value_base64) {
         (Some(_), Some(_)) => Err(malformed("both value and value_base64 are given; give one of them")),
         (None, None) => Err(malformed("neither value nor value_base64 is given")),
-        (None, Some(raw)) => base64("value_base64", raw).map(Some),
+        (None, Some(raw)) => base64("value_base64", raw, line).map(Some),
         (Some(raw), None) if raw.get() == "null" => Ok(None),
         (Some(raw), None) if is_string(raw) => text("value", raw, line).map(Some),
         (Some(raw), None) => {
@@ -178,25 +185,42 @@ fn text(name: &str, raw: &RawValue, line: &Bytes) -> Result<Bytes, Problem> {
     if memchr::memchr(b'\\', quoted.as_bytes()).is_none() {
         return Ok(line.slice_ref(&quoted.as_bytes()[1..quoted.len() - 1]));
     }
-    field::<String>(name, raw).map(Bytes::from)
+    field::<String>(name, raw, line).map(Bytes::from)
 }
 
-fn base64(name: &str, raw: &RawValue) -> Result<Bytes, Problem> {
-    let text: String = field(name, raw)?;
-    BASE64.decode(text).map(Bytes::from).map_err(|error| malformed(format!("{name}: {error}")))
+fn base64(name: &str, raw: &RawValue, line: &Bytes) -> Result<Bytes, Problem> {
+    let text: String = field(name, raw, line)?;
+    let decoded = BASE64.decode(text).map(Bytes::from);
+    decoded.map_err(|_| malformed(format!("{name} is not base64 (A-Z a-z 0-9 + /, with = at the end or without)")))
 }
 
-fn field<'a, T: serde::Deserialize<'a>>(name: &str, raw: &'a RawValue) -> Result<T, Problem> {
-    serde_json::from_str(raw.get()).map_err(|error| malformed(format!("{name}: {}", reason(&error))))
+/// None where it is absent or null.
+fn number<T: std::str::FromStr>(raw: Option<&RawValue>, otherwise: &'static str) -> Result<Option<T>, Problem> {
+    match raw.map(RawValue::get) {
+        None | Some("null") => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|_| malformed(otherwise)),
+    }
 }
 
-fn headers(raw: Option<&RawValue>) -> Result<Vec<Header>, Problem> {
-    let Some(HeaderList(list)) = raw.map(|raw| field("headers", raw)).transpose()?.flatten() else { return Ok(Vec::with_capacity(2)) };
+fn field<'a, T: serde::Deserialize<'a>>(name: &str, raw: &'a RawValue, line: &Bytes) -> Result<T, Problem> {
+    let place = raw.get().as_ptr().addr() - line.as_ptr().addr();
+    serde_json::from_str(raw.get()).map_err(|error| malformed(format!("{name}: {}", reason(&error, place))))
+}
+
+fn headers(raw: Option<&RawValue>, line: &Bytes) -> Result<Vec<Header>, Problem> {
+    let Some(HeaderList(list)) = raw.map(|raw| field("headers", raw, line)).transpose()?.flatten() else {
+        return Ok(Vec::with_capacity(2));
+    };
     let mut headers: Vec<Header> = Vec::with_capacity(list.len() + 2);
     for (name, values) in list {
         check_header(&name, &values)?;
         if headers.iter().any(|header| header.name == *name) {
             return Err(malformed(format!("duplicate field headers.{name}; several values of one header are a list")));
+        }
+        if name == header::TRACESTATE && !values.is_empty() {
+            // One list, however it is cut (W3C Trace Context, 3.3.1.1).
+            headers.push(Header { name: name.into(), value: values.join(",").into() });
+            continue;
         }
         let name = ByteString::from(name);
         headers.extend(values.into_iter().map(|value| Header { name: name.clone(), value: value.into() }));
@@ -212,9 +236,12 @@ fn check_header(name: &str, values: &[String]) -> Result<(), Problem> {
     if name.starts_with(header::DLQ_PREFIX) {
         return Err(malformed(format!("headers.{name} is mqgate's own")));
     }
-    if name == header::ID {
-        let [id] = values else { return Err(malformed("headers.mqgate-id is a list; a message has one id")) };
-        check_id(id.as_bytes()).map_err(|why| malformed(format!("headers.mqgate-id {why}")))?;
+    match (name, values) {
+        (header::ID, [id]) => check_id(id.as_bytes()).map_err(|why| malformed(format!("headers.mqgate-id {why}"))),
+        (header::CONTENT_TYPE | header::LOGID | header::TRACEPARENT, [_]) => Ok(()),
+        (header::ID | header::CONTENT_TYPE | header::LOGID | header::TRACEPARENT, _) => {
+            Err(malformed(format!("headers.{name} is a list; a message has one")))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -47,11 +47,11 @@ impl Metadata {
         let mut id = None;
         for (name, value) in request {
             match name.as_str() {
-                "content-type" => metadata.push(header::CONTENT_TYPE, content_type(value)),
+                "content-type" => metadata.push_once(header::CONTENT_TYPE, name, value)?,
                 PARTITION_KEY => once(&mut metadata.key, name, value)?,
                 IDEMPOTENCY_KEY => once(&mut id, name, value)?,
-                known @ (LOGID | header::TRACEPARENT | header::TRACESTATE) => metadata.trace(known, value),
-                other => metadata.own(other, value)?,
+                LOGID | header::TRACEPARENT | header::TRACESTATE => metadata.trace(name, value)?,
+                _ => metadata.own(name, value)?,
             }
         }
         if let Some(id) = &id {
@@ -68,7 +68,7 @@ impl Metadata {
         for (name, value) in request {
             match name.as_str() {
                 IDEMPOTENCY_KEY => once(&mut id, name, value)?,
-                known @ (LOGID | header::TRACEPARENT | header::TRACESTATE) => metadata.trace(known, value),
+                LOGID | header::TRACEPARENT | header::TRACESTATE => metadata.trace(name, value)?,
                 other if other == PARTITION_KEY || other.starts_with(OWN_HEADER) => {
                     return Err(malformed(format!("{other} is for a single message; in a batch each line has its own key and headers")));
                 }
@@ -85,12 +85,22 @@ impl Metadata {
         self.headers.push(Header { name: ByteString::from_static(name), value });
     }
 
-    fn trace(&mut self, name: &str, value: &HeaderValue) {
-        let value = Bytes::copy_from_slice(value.as_bytes());
-        match name {
-            LOGID => self.push(header::LOGID, value),
-            header::TRACEPARENT => self.push(header::TRACEPARENT, value),
-            _ => self.tracestate(value),
+    fn push_once(&mut self, name: &'static str, given_as: &HeaderName, value: &HeaderValue) -> Result<(), Problem> {
+        if self.headers.iter().any(|header| header.name == name) {
+            return Err(twice(given_as));
+        }
+        self.push(name, text(given_as, value)?);
+        Ok(())
+    }
+
+    fn trace(&mut self, name: &HeaderName, value: &HeaderValue) -> Result<(), Problem> {
+        match name.as_str() {
+            LOGID => self.push_once(header::LOGID, name, value),
+            header::TRACEPARENT => self.push_once(header::TRACEPARENT, name, value),
+            _ => {
+                self.tracestate(text(name, value)?);
+                Ok(())
+            }
         }
     }
 
@@ -103,32 +113,38 @@ impl Metadata {
     }
 
     /// `X-Kmq-Header-<name>`; what else there is belongs to HTTP and stays here.
-    fn own(&mut self, name: &str, value: &HeaderValue) -> Result<(), Problem> {
-        let Some(name) = name.strip_prefix(OWN_HEADER) else { return Ok(()) };
+    fn own(&mut self, given_as: &HeaderName, value: &HeaderValue) -> Result<(), Problem> {
+        let Some(name) = given_as.as_str().strip_prefix(OWN_HEADER) else { return Ok(()) };
         if name.is_empty() || is_reserved(name) {
             let why = if name.is_empty() { "has no name" } else { "is mqgate's own; the request has a header for it" };
             return Err(malformed(format!("X-Kmq-Header-{name}: this record header {why}")));
         }
-        self.headers.push(Header { name: name.into(), value: Bytes::copy_from_slice(value.as_bytes()) });
+        let value = text(given_as, value)?;
+        self.headers.push(Header { name: name.into(), value });
         Ok(())
     }
 }
 
-/// Most messages carry one of these, which then cost nothing.
-fn content_type(value: &HeaderValue) -> Bytes {
+/// A header's value for the record, where it is UTF-8 text; the content types of most messages cost nothing.
+fn text(name: &HeaderName, value: &HeaderValue) -> Result<Bytes, Problem> {
     match value.as_bytes() {
-        b"application/json" => Bytes::from_static(b"application/json"),
-        b"application/octet-stream" => Bytes::from_static(b"application/octet-stream"),
-        b"application/x-www-form-urlencoded" => Bytes::from_static(b"application/x-www-form-urlencoded"),
-        b"text/plain" => Bytes::from_static(b"text/plain"),
-        other => Bytes::copy_from_slice(other),
+        b"application/json" => Ok(Bytes::from_static(b"application/json")),
+        b"application/octet-stream" => Ok(Bytes::from_static(b"application/octet-stream")),
+        b"application/x-www-form-urlencoded" => Ok(Bytes::from_static(b"application/x-www-form-urlencoded")),
+        b"text/plain" => Ok(Bytes::from_static(b"text/plain")),
+        other if str::from_utf8(other).is_ok() => Ok(Bytes::copy_from_slice(other)),
+        _ => Err(malformed(format!("header {name} is not UTF-8 text"))),
     }
 }
 
 fn once(place: &mut Option<Bytes>, name: &HeaderName, value: &HeaderValue) -> Result<(), Problem> {
     if place.is_some() {
-        return Err(malformed(format!("header {name} is given twice")));
+        return Err(twice(name));
     }
     *place = Some(Bytes::copy_from_slice(value.as_bytes()));
     Ok(())
+}
+
+fn twice(name: &HeaderName) -> Problem {
+    malformed(format!("header {name} is given twice"))
 }

@@ -108,6 +108,28 @@ fn what_travels_beside_the_message_becomes_record_headers() {
 }
 
 #[test]
+fn what_a_message_has_one_of_is_not_given_twice() {
+    for name in ["content-type", "x-kmq-logid", "traceparent", "idempotency-key", "x-kmq-partition-key"] {
+        assert_eq!(malformed("/topics/t", &[(name, "a"), (name, "a")]), format!("header {name} is given twice"));
+    }
+}
+
+/// Contract, §7.
+#[test]
+fn what_goes_into_a_record_header_is_utf8_text() {
+    let with = |name: &'static str, value: &[u8]| {
+        let mut head = head("/topics/t", &[]);
+        head.headers.insert(name, http::HeaderValue::from_bytes(value).unwrap());
+        plain::draft(Topic::new("t").unwrap(), &head, NOW, &MessageIds::new())
+    };
+    for name in ["content-type", "x-kmq-logid", "traceparent", "tracestate", "x-kmq-header-a"] {
+        assert_eq!(with(name, b"a\xFF").unwrap_err().detail, format!("header {name} is not UTF-8 text"));
+        assert!(with(name, "é".as_bytes()).is_ok());
+    }
+    assert_eq!(with("x-kmq-partition-key", b"\xFF").unwrap().message.payload.key.unwrap(), b"\xFF"[..], "a key is bytes");
+}
+
+#[test]
 fn an_id_is_made_up_or_given_and_then_legal() {
     let made_up = record_headers(&drafted("/topics/t", &[]).unwrap());
     assert!(matches!(&made_up[..], [(name, id)] if name == header::ID && !id.contains('.')), "{made_up:?}");

@@ -110,6 +110,51 @@ async fn two_framings_in_one_head_smuggle_nothing() {
     assert_eq!(gateway.end("t1", 0).await, 1);
 }
 
+#[tokio::test]
+async fn a_head_that_can_be_read_in_two_ways_is_refused_and_the_connection_closed() {
+    let gateway = running().await;
+    for (headers, says) in [
+        ("Host: gw\r\nTransfer-Encoding: gzip, chunked\r\n", "Transfer-Encoding"),
+        ("Host: gw\r\nTransfer-Encoding: chunked, chunked\r\n", "Transfer-Encoding"),
+        ("Host: gw\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n", "Transfer-Encoding"),
+        ("Transfer-Encoding: chunked\r\n", "host is missing"),
+        ("Host: gw\r\nHost: gw\r\nTransfer-Encoding: chunked\r\n", "host is given twice"),
+    ] {
+        for target in ["/topics/t1", "/topics/t1/batch?raw", "/topics/t1/batch?raw&results=all"] {
+            let mut client = Client::connect(gateway.address).await;
+            client.send(format!("POST {target} HTTP/1.1\r\n{headers}\r\n1\r\na\r\n0\r\n\r\n").as_bytes()).await;
+            let answer = client.answer().await;
+            assert_eq!((answer.status, answer.header("connection")), (400, Some("close")), "{headers}");
+            assert!(answer.detail().contains(says), "{}", answer.detail());
+            assert!(client.is_closed_silently().await);
+        }
+    }
+    let old = exchange(gateway.address, b"POST /topics/t1 HTTP/1.0\r\nContent-Length: 1\r\n\r\na").await;
+    assert_eq!((old.status, gateway.end("t1", 0).await), (200, 1), "HTTP/1.0 knows no Host");
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_says_how_and_that_the_connection_closes() {
+    let gateway = running().await;
+    for (body, says) in [
+        ("Content-Length: 9\r\n\r\nabc", "closed before the end"),
+        ("Transfer-Encoding: chunked\r\n\r\nzz\r\n", "size in hexadecimal"),
+        ("Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n0\r\n\r\n", "no CRLF is where a chunk should end"),
+        ("Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", "size in hexadecimal"),
+        ("Transfer-Encoding: chunked\r\n\r\n3\r\nab", "closed before the end"),
+    ] {
+        for target in ["/topics/t1", "/topics/t1/batch?raw"] {
+            let mut client = Client::connect(gateway.address).await;
+            client.send(format!("POST {target} HTTP/1.1\r\nHost: gw\r\n{body}").as_bytes()).await;
+            client.half_close().await;
+            let answer = client.answer().await;
+            assert_eq!((answer.status, answer.header("connection")), (400, Some("close")), "{body}");
+            assert!(String::from_utf8_lossy(&answer.body).contains(says), "{body}: {answer:?}");
+        }
+    }
+    assert_eq!(gateway.end("t1", 0).await, 0);
+}
+
 /// C15
 #[tokio::test]
 async fn a_topic_that_is_none_is_refused_before_the_queue() {

@@ -148,7 +148,7 @@ pub struct LogView {
 
 /// The body of `PUT /v1/topics/{topic}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with partitions")]
 pub struct NewTopic {
     pub partitions: u32,
 }

@@ -148,12 +148,12 @@ impl<'de> Visitor<'de> for OneOrManyVisitor {
     }
 }
 
-/// serde's text without its line number, which is always 1 and would be taken for the body's.
-pub(super) fn reason(error: &serde_json::Error) -> String {
+/// serde's text in JSON's words, and without its line number, which is always 1 and would be taken for
+/// the body's. `place` is what lies in the line before that which was read.
+pub(super) fn reason(error: &serde_json::Error, place: usize) -> String {
     let text = error.to_string();
-    match text.rsplit_once(" at line ") {
-        Some((what, _)) if error.column() > 0 => format!("{what} (character {})", error.column()),
-        Some((what, _)) => what.to_owned(),
-        None => text,
-    }
+    let what = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    let what = what.replace("invalid type: sequence", "it is a list").replace("invalid type: map", "it is an object");
+    let what = what.replace("invalid type: ", "it is ").replace("EOF while parsing", "the line ends within");
+    if error.column() > 0 { format!("{what} (character {})", place + error.column()) } else { what }
 }

@@ -83,7 +83,7 @@ fn what_is_no_message_is_refused_with_its_reason() {
     assert!(refused("{}").contains("neither value nor value_base64"));
     assert!(refused(r#"{"value":1,"value_base64":""}"#).contains("both value and value_base64"));
     assert!(refused(r#"{"vlaue":1}"#).contains("did you mean value?"));
-    assert!(refused(r#"{"value":1"#).contains("EOF"));
+    assert!(refused(r#"{"value":1"#).contains("the line ends within an object"));
     assert!(refused(r#"{"value":1} x"#).contains("trailing"));
     assert!(refused(r#"{"value":"a"b"}"#).contains("(character 13)"));
     assert!(refused("[1]").contains("an object"));
@@ -92,6 +92,36 @@ fn what_is_no_message_is_refused_with_its_reason() {
     assert!(refused(r#"{"value":1,"partition":-1}"#).contains("partition"));
     assert!(refused(r#"{"value":1,"timestamp":1700000000}"#).contains("within a day"));
     assert!(refused(r#"{"value":"\ud800"}"#).contains("value"));
+}
+
+#[test]
+fn texts_name_the_place_in_the_line_and_no_type_of_ours() {
+    for (line, says) in [
+        ("\u{feff}{\"value\":1}", "byte order mark"),
+        (r#"{"value":"a\ud800"}"#, "(character 18)"),
+        (r#"{"value":1,"headers":{"a":1}}"#, "headers: it is integer `1`, expected a string or a list of strings (character 27)"),
+        (r#"{"value":1,"headers":[]}"#, "headers: it is a list, expected an object of strings"),
+        (r#"{"value":1,"partition":"0"}"#, "partition is not a whole number from 0 to 4294967295"),
+        (r#"{"value":1,"partition":1.5}"#, "partition is not a whole number"),
+        (r#"{"value":1,"timestamp":"x"}"#, "timestamp is not a whole number; it counts milliseconds"),
+        (r#"{"value_base64":"AB=C"}"#, "value_base64 is not base64"),
+        (r#"{"key_base64":1,"value":1}"#, "key_base64: it is integer `1`, expected a string"),
+    ] {
+        let detail = refused(line);
+        assert!(detail.contains(says), "{line}: {detail}");
+        assert!(["u32", "i64", "symbol", "EOF", "sequence"].iter().all(|rust| !detail.contains(rust)), "{detail}");
+    }
+}
+
+/// W3C Trace Context, 3.3.1.1: as two request headers of a single message are.
+#[test]
+fn a_tracestate_in_parts_is_one_list() {
+    let message = decoded(r#"{"value":1,"headers":{"tracestate":["a=1","b=2"]}}"#);
+    assert_eq!(header_values(&message, header::TRACESTATE), ["a=1,b=2"]);
+    assert!(header_values(&decoded(r#"{"value":1,"headers":{"tracestate":[]}}"#), header::TRACESTATE).is_empty());
+    for name in ["traceparent", "x-kmq-logid", "Content-Type", "mqgate-id"] {
+        assert!(refused(&format!(r#"{{"value":1,"headers":{{"{name}":["a","b"]}}}}"#)).contains("is a list"));
+    }
 }
 
 #[test]
