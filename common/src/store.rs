@@ -33,12 +33,17 @@ use std::sync::{Arc, OnceLock};
 
 use fjall::{Database, PersistMode};
 
+use self::folder::Opened;
+use self::marks::Marks;
+
 pub use self::batch::{Batch, Durability};
 pub use self::keyspace::{Keyspace, Profile, Range, View};
 
 mod batch;
+mod folder;
 mod journal;
 mod keyspace;
+mod marks;
 
 const CACHE_BYTES: u64 = 16 << 20;
 /// The smallest that `fjall` accepts. Keyspaces that hold an older journal back are flushed then.
@@ -47,8 +52,6 @@ const OPEN_FILES: usize = 128;
 /// Far more than keyspaces are made and deleted between two commits that last.
 const NUMBERS_BETWEEN_LIVES: u64 = 1 << 20;
 const OWN_KEYSPACE: &str = "store";
-/// `fjall`'s own.
-const LOCK_FILE: &str = "lock";
 /// One is enough for flushing, and with two the first spins while the second compacts.
 const WORKERS: usize = 1;
 
@@ -57,10 +60,12 @@ const WORKERS: usize = 1;
 pub struct Store {
     db: Database,
     shared: Arc<Shared>,
+    marks: Arc<Marks>,
 }
 
 struct Shared {
     folder: PathBuf,
+    opened: Opened,
     failed: OnceLock<String>,
 }
 
@@ -87,11 +92,7 @@ impl Store {
     /// 200 MB), however large the log is.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
         let unusable = |reason: String| OpenError::Unusable { folder: folder.to_owned(), reason };
-        match prepare(folder) {
-            Ok(Lock::Free) => {}
-            Ok(Lock::Held) => return Err(OpenError::InUse(folder.to_owned())),
-            Err(e) => return Err(unusable(e.to_string())),
-        }
+        folder::prepare(folder)?;
         let opened = Database::builder(folder)
             .cache_size(CACHE_BYTES)
             .max_journaling_size(JOURNALS_BYTES)
@@ -103,9 +104,9 @@ impl Store {
             fjall::Error::Locked => OpenError::InUse(folder.to_owned()),
             other => unusable(describe(&other)),
         })?;
-        let store = Self { db, shared: Arc::new(Shared { folder: folder.to_owned(), failed: OnceLock::new() }) };
-        store.begin_life().map_err(|e| unusable(e.to_string()))?;
-        Ok(store)
+        let opened = Opened::new(folder).map_err(|e| unusable(e.to_string()))?;
+        let shared = Arc::new(Shared { folder: folder.to_owned(), opened, failed: OnceLock::new() });
+        Self::begin_life(db, shared).map_err(|e| unusable(e.to_string()))
     }
 
     /// `fjall` (3.1) forgets at a restart which sequence numbers its own notes about keyspaces had,
@@ -113,13 +114,18 @@ impl Store {
     /// the deletion is then younger than the new keyspace's notes and hides them: the new keyspace
     /// is taken for deleted at the next start. So each life of the store begins well above the
     /// last one's numbers, and writes one down.
-    fn begin_life(&self) -> Result<(), StoreError> {
-        let numbers = &self.db.supervisor.seqno;
+    fn begin_life(db: Database, shared: Arc<Shared>) -> Result<Self, StoreError> {
+        let numbers = &db.supervisor.seqno;
         numbers.fetch_max(numbers.get() + NUMBERS_BETWEEN_LIVES);
-        let own = self.keyspace(OWN_KEYSPACE, Profile::Small)?;
-        let mut batch = self.batch();
-        batch.put(&own, b"opened", numbers.get().to_be_bytes().to_vec());
-        batch.commit(Durability::Synced)
+        let own = db.keyspace(OWN_KEYSPACE, || Profile::Small.options()).map_err(|e| shared.write_failed(&e))?;
+        let marks = Arc::new(Marks::new(own.clone(), db.clone()));
+        let own = Keyspace::new(own, Arc::clone(&shared));
+        let began_at = numbers.get();
+        let store = Self { db, shared, marks };
+        let mut batch = store.batch();
+        batch.put(&own, b"opened", began_at.to_be_bytes().to_vec());
+        batch.commit(Durability::Synced)?;
+        Ok(store)
     }
 
     /// Opens a keyspace, or makes it (some milliseconds: it syncs). The profile counts when it is made.
@@ -143,7 +149,7 @@ impl Store {
     }
 
     pub fn batch(&self) -> Batch {
-        Batch::new(self.db.batch(), Arc::clone(&self.shared))
+        Batch::new(self.db.batch(), Arc::clone(&self.shared), Arc::clone(&self.marks))
     }
 
     /// A consistent view over all keyspaces. Keep it for a short time only: it holds old data back.
@@ -159,6 +165,12 @@ impl Store {
     /// Why the store takes no more writes; `None` while all is well.
     pub fn failed(&self) -> Option<&str> {
         self.shared.failed.get().map(String::as_str)
+    }
+
+    /// Fails the store if its folder is no longer where it was opened. Every synced commit does
+    /// the same; this is for who asks how the store is while nothing is written.
+    pub fn check_folder(&self) -> Result<(), StoreError> {
+        self.shared.check_folder()
     }
 
     /// The same as an error, which says what to do.
@@ -195,8 +207,15 @@ impl Store {
 
 impl Shared {
     fn write_failed(&self, error: &fjall::Error) -> StoreError {
+        self.fail(describe(error))
+    }
+
+    fn check_folder(&self) -> Result<(), StoreError> {
+        self.opened.lost().map_or(Ok(()), |reason| Err(self.fail(reason)))
+    }
+
+    fn fail(&self, reason: String) -> StoreError {
         let reason = self.failed.get_or_init(|| {
-            let reason = describe(error);
             tracing::error!(folder = %self.folder.display(), reason, "the store failed while writing; nothing is written until a restart");
             reason
         });
@@ -205,25 +224,6 @@ impl Shared {
 
     fn read_failed(&self, error: &fjall::Error) -> StoreError {
         StoreError::Read { folder: self.folder.clone(), reason: describe(error) }
-    }
-}
-
-enum Lock {
-    Free,
-    Held,
-}
-
-/// Makes the folder, and mends it while nobody uses it.
-fn prepare(folder: &Path) -> std::io::Result<Lock> {
-    std::fs::create_dir_all(folder)?;
-    let Ok(lock) = std::fs::OpenOptions::new().read(true).write(true).open(folder.join(LOCK_FILE)) else {
-        // Nothing is there yet.
-        return Ok(Lock::Free);
-    };
-    match lock.try_lock() {
-        Ok(()) => journal::cut_torn_tail(folder).map(|()| Lock::Free),
-        Err(std::fs::TryLockError::WouldBlock) => Ok(Lock::Held),
-        Err(std::fs::TryLockError::Error(e)) => Err(e),
     }
 }
 

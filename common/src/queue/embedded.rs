@@ -22,11 +22,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use prometheus_client::registry::Registry;
 use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 pub use self::meta::MetaError;
 pub use self::options::{Clock, MAX_PARTITIONS, MAX_RECORD_BYTES, Options};
@@ -72,6 +74,9 @@ mod round;
 mod segment;
 mod shared;
 mod space;
+
+/// Closing takes this long only on a disk that does not answer.
+const SLOW_CLOSE: Duration = Duration::from_secs(5);
 
 /// What must be kept although it is old.
 pub trait Needs: Send + Sync + 'static {
@@ -136,11 +141,20 @@ impl EmbeddedQueue {
         drop(swept.await);
     }
 
-    /// Takes nothing more, and returns when what was taken is written and answered.
+    /// Takes nothing more, and returns when what was taken is written and answered. On a disk that
+    /// does not answer this has no bound: a thread that waits in a sync can be left only by ending
+    /// the process. What it waits for is logged.
     pub async fn shutdown(self: &Arc<Self>) {
         let this = Arc::clone(self);
+        let mut closing = spawn_blocking(move || this.close());
         // A panic in there has been printed, and closing goes on.
-        drop(spawn_blocking(move || this.close()).await);
+        while timeout(SLOW_CLOSE, &mut closing).await.is_err() {
+            tracing::warn!(
+                folder = %self.shared.store.folder().display(),
+                "still closing the embedded log: its disk has not answered a write; messages that wait for it have not been acknowledged. \
+                 A second SIGTERM or Ctrl-C stops at once"
+            );
+        }
     }
 
     fn close(&self) {

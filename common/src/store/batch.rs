@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fjall::{OwnedWriteBatch, PersistMode, Slice};
 
+use super::marks::Marks;
 use super::{Keyspace, Shared, StoreError};
 
 /// When a commit returns.
@@ -21,11 +22,12 @@ pub enum Durability {
 pub struct Batch {
     inner: OwnedWriteBatch,
     shared: Arc<Shared>,
+    marks: Arc<Marks>,
 }
 
 impl Batch {
-    pub(super) fn new(inner: OwnedWriteBatch, shared: Arc<Shared>) -> Self {
-        Self { inner, shared }
+    pub(super) fn new(inner: OwnedWriteBatch, shared: Arc<Shared>, marks: Arc<Marks>) -> Self {
+        Self { inner, shared, marks }
     }
 
     /// Keys have at most 65,535 bytes, values less than 4 GiB. Putting a key twice in one batch is an error of
@@ -45,10 +47,24 @@ impl Batch {
     /// Writes everything or nothing. After an error nobody can tell which until the store is
     /// opened again; until then it takes no more writes.
     pub fn commit(self, durability: Durability) -> Result<(), StoreError> {
-        let mode = match durability {
-            Durability::Synced => PersistMode::SyncData,
-            Durability::Buffered => PersistMode::Buffer,
-        };
-        self.inner.durability(Some(mode)).commit().map_err(|e| self.shared.write_failed(&e))
+        match durability {
+            Durability::Synced => self.commit_synced(),
+            Durability::Buffered => commit(self.inner, PersistMode::Buffer, &self.shared),
+        }
     }
+
+    fn commit_synced(mut self) -> Result<(), StoreError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let number = self.marks.add_to(&mut self.inner);
+        commit(self.inner, PersistMode::SyncData, &self.shared)?;
+        self.marks.synced(number);
+        // A sync succeeds on files that nobody will find again.
+        self.shared.check_folder()
+    }
+}
+
+fn commit(batch: OwnedWriteBatch, mode: PersistMode, shared: &Shared) -> Result<(), StoreError> {
+    batch.durability(Some(mode)).commit().map_err(|e| shared.write_failed(&e))
 }

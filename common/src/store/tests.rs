@@ -2,6 +2,9 @@
 
 use super::*;
 
+mod damage;
+mod folder;
+
 fn open() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();

@@ -77,6 +77,8 @@ impl Health {
     pub(super) fn missing(&self, store: &Store) -> Vec<String> {
         let folder = store.folder().display();
         let mut missing = Vec::new();
+        // Its failure is what `failed` says.
+        drop(store.check_folder());
         if let Some(reason) = store.failed() {
             missing.push(format!("the store in {folder} failed while writing ({reason}); mend the disk and restart"));
         }

@@ -92,3 +92,24 @@ async fn a_deleted_topic_stays_deleted_and_gives_its_space_back() {
     assert_ne!(queue.topic(&name("gone")).await.unwrap().unwrap().id, old.id);
     assert_eq!(values(&queue, "gone", 0).await, ["new"]);
 }
+
+#[tokio::test]
+async fn a_message_written_after_the_folder_is_removed_is_not_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path(), Options { auto_create: Some(1), ..options() });
+    append(&queue, "t", "before").await;
+    assert!(queue.missing().is_empty());
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    let answer = queue.produce(message("t", "after"), Ack::All).await;
+    assert!(matches!(answer, Err(ProduceError::MaybeWritten(_))), "{answer:?}");
+    let answer = queue.produce(message("t", "later"), Ack::All).await;
+    assert!(matches!(answer, Err(ProduceError::NotWritten(NotWritten::StorageFailed, _))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_removed_folder_is_told_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let queue = open(folder.path(), options());
+    std::fs::remove_dir_all(folder.path()).unwrap();
+    assert!(queue.missing()[0].contains("removed or moved while in use"), "{:?}", queue.missing());
+}

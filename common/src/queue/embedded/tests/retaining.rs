@@ -117,7 +117,7 @@ async fn the_bound_on_size_is_kept_while_segments_fill() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(5), kept).await.unwrap();
+    timeout(Duration::from_secs(5), kept).await.unwrap();
 }
 
 #[tokio::test]
