@@ -59,13 +59,24 @@ pub struct Loaded {
 /// Everything that is wrong with either, at once; a syntax error hides what comes after it.
 pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Faults> {
     let name = path.display().to_string();
+    let opened = std::fs::File::open(path).map_err(|error| unreadable(&name, &error))?;
+    load_from(&name, opened, overrides)
+}
+
+/// Reads what comes from elsewhere than a file, such as standard input; messages call it `name`.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_from(name: &str, reader: impl Read, overrides: &Overrides) -> Result<Loaded, Faults> {
     // One byte more than is accepted, so that a pipe without an end is left alone, too.
     let limit = source::MAX_FILE_BYTES as u64 + 1;
     let mut bytes = Vec::new();
-    match std::fs::File::open(path).and_then(|file| file.take(limit).read_to_end(&mut bytes)) {
-        Ok(_) => parse(&name, &bytes, overrides),
-        Err(error) => Err(Faults(vec![Fault::of_file(&name, format!("the configuration cannot be read: {error}"))])),
-    }
+    reader.take(limit).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
+    parse(name, &bytes, overrides)
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Faults {
+    Faults(vec![Fault::of_file(name, format!("the configuration cannot be read: {error}"))])
 }
 
 /// Reads the text of a file that messages call `name`. Secrets in it are fetched from where it says.

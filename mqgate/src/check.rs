@@ -16,7 +16,7 @@ Examples:
 
 Every fault is reported at once, with line, column and the nearest valid name; the exit code is 2 then.")]
 pub(crate) struct Args {
-    /// The configuration
+    /// The configuration; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print the values in effect alone, as a file that says the same
@@ -24,15 +24,31 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    fn is_standard_input(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+
+    /// As messages call it.
+    fn name(&self) -> String {
+        if self.is_standard_input() { "standard input".to_owned() } else { self.file.display().to_string() }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let loaded = config::load(&args.file, &Overrides::default())
-        .map_err(|faults| Failure::Configuration(faults.render(output::colour_of_stderr())))?;
+    let (name, overrides) = (args.name(), Overrides::default());
+    let loaded = if args.is_standard_input() {
+        config::load_from(&name, std::io::stdin().lock(), &overrides)
+    } else {
+        config::load(&args.file, &overrides)
+    };
+    let loaded = loaded.map_err(|faults| Failure::Configuration(faults.render(output::colour_of_stderr())))?;
     if args.json {
         for warning in &loaded.warnings {
             anstream::eprint!("{}", warning.render(output::colour_of_stderr()));
         }
         return Ok(output::line(loaded.config.effective())?);
     }
-    let verdict = config::verdict(&args.file.display().to_string(), &loaded, output::colour_of_stdout());
+    let verdict = config::verdict(&name, &loaded, output::colour_of_stdout());
     Ok(output::line(format_args!("{verdict}\nIn effect:\n{}", loaded.config.effective()))?)
 }

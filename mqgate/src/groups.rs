@@ -98,10 +98,10 @@ fn policy(policy: &Policy) -> String {
     };
     let order = &policy.order;
     format!(
-        "POST {}\n{} at a time, order by {order}, {} attempts of at most {} a round, {then}",
+        "POST {}\n{} at a time, order by {order}, {} of at most {} a round, {then}",
         policy.url,
         policy.worker_num,
-        policy.retry_times + 1,
+        output::counted(u64::from(policy.retry_times) + 1, "attempt"),
         policy.timeout
     )
 }
@@ -135,11 +135,19 @@ fn remarks(partition: &PartitionView) -> Vec<String> {
     if let Some((oldest, error)) = oldest.and_then(|oldest| Some((oldest, oldest.last_error.as_ref()?))) {
         let status = error.status.map_or(String::new(), |status| format!(" {status}"));
         remarks.push(format!(
-            "\n{at} offset {} has waited {:.1} s and failed {} times: {}{status} {}",
-            oldest.offset, oldest.age_seconds, oldest.attempts, error.reason, error.detail
+            "\n{at} offset {} has waited {:.1} s and failed {}: {}{status}: {}",
+            oldest.offset,
+            oldest.age_seconds,
+            times(oldest.attempts.into()),
+            error.reason,
+            error.detail
         ));
     }
     remarks
+}
+
+fn times(number: u64) -> String {
+    if number == 1 { "once".to_owned() } else { output::counted(number, "time") }
 }
 
 #[cfg(test)]
@@ -176,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_holds_a_partition_back_is_said() {
-        assert_eq!(remarks(&view()), ["\norders/0 offset 7 has waited 12.3 s and failed 3 times: status 500 Internal Server Error"]);
+        assert_eq!(remarks(&view()), ["\norders/0 offset 7 has waited 12.3 s and failed 3 times: status 500: Internal Server Error"]);
         let quiet = PartitionView { live: None, trouble: Some("the cursor reads \"x\"".into()), ..view() };
         assert_eq!(remarks(&quiet), ["\norders/0 is not served: the cursor reads \"x\""]);
     }

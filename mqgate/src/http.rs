@@ -43,6 +43,9 @@ pub(crate) fn unanswered(base: &Url, error: &reqwest::Error) -> Failure {
             cause(error)
         ));
     }
+    if error.is_builder() {
+        return Failure::usage(format_args!("this cannot be asked of {at}: {}", cause(error)));
+    }
     if error.is_timeout() {
         return Failure::failed(format_args!("{at} took the request but did not answer in time"));
     }
@@ -50,7 +53,7 @@ pub(crate) fn unanswered(base: &Url, error: &reqwest::Error) -> Failure {
 }
 
 /// The innermost error, which names the operating system's reason.
-fn cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
         innermost = source;

@@ -14,10 +14,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ZonedDateTime};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::failure::Failure;
-use crate::output::{self, grouped};
+use crate::output;
 use show::{Body, Received};
 use tap::{Headers, Tap};
 
@@ -65,6 +66,7 @@ fn delay(text: &str) -> Result<Duration, String> {
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let at = SocketAddr::new(args.host, args.port);
+    let mut terminate = signal(SignalKind::terminate())?;
     let listener = TcpListener::bind(at).await.map_err(|error| Failure::failed(format_args!("cannot listen on {at}: {error}")))?;
     let at = listener.local_addr()?;
     anstream::eprintln!("Listening at http://{at}/ (any path), answering {}. Ctrl-C ends it.", show::verdict(args.status, args.delay));
@@ -73,8 +75,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         () = accept(listener, &receiver) => {}
         () = receiver.unheard.notified() => {}
         stopped = tokio::signal::ctrl_c() => stopped?,
+        _ = terminate.recv() => {}
     }
-    anstream::eprintln!("{} requests received.", grouped(receiver.received.load(Ordering::Relaxed)));
+    anstream::eprintln!("{} received.", output::counted(receiver.received.load(Ordering::Relaxed), "request"));
     Ok(())
 }
 

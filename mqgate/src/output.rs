@@ -70,6 +70,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 attempt`, `2 attempts`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    format!("{} {one}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,6 +83,11 @@ mod tests {
     fn thousands_are_grouped() {
         let of = [0, 7, 999, 1000, 123_456, 1_234_567];
         assert_eq!(of.map(grouped).join(" "), "0 7 999 1,000 123,456 1,234,567");
+    }
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!([0, 1, 2_000].map(|n| counted(n, "attempt")), ["0 attempts", "1 attempt", "2,000 attempts"]);
     }
 
     #[test]

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use common::config::{self, Config, Loaded, Overrides};
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, info, warn};
+use tracing::{info, warn};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{later, output};
 use gateway::Gateway;
 use signals::Signals;
 
@@ -43,6 +43,10 @@ pub(crate) struct Args {
     /// Push a topic's messages to a URL, from the oldest on; may be repeated
     #[arg(long, value_name = "TOPIC=URL", value_parser = topic_and_url)]
     push: Vec<(String, String)>,
+    #[arg(long, hide = true, num_args = 0..)]
+    brokers: Option<Vec<String>>,
+    #[arg(long, hide = true, num_args = 0..)]
+    zookeepers: Option<Vec<String>>,
 }
 
 /// What is wrong with either is reported together with the file's faults.
@@ -52,6 +56,12 @@ fn topic_and_url(text: &str) -> Result<(String, String), String> {
 }
 
 pub(crate) fn run(args: Args) -> Result<(), Failure> {
+    if args.brokers.is_some() {
+        return Err(later::flag_needs("--brokers", "the Kafka queue"));
+    }
+    if args.zookeepers.is_some() {
+        return Err(later::flag_needs("--zookeepers", "ZooKeeper"));
+    }
     let overrides = Overrides { listen: args.listen, admin: args.admin, data_dir: args.data_dir, push: args.push };
     let loaded =
         load(args.config.as_deref(), &overrides).map_err(|faults| Failure::Configuration(faults.render(output::colour_of_stderr())))?;
@@ -73,7 +83,7 @@ fn say(file: Option<&Path>, loaded: &Loaded) {
     }
     let file = file.map_or_else(|| "none: defaults and flags".to_owned(), |file| file.display().to_string());
     info!(version = env!("CARGO_PKG_VERSION"), configuration = file, "starting");
-    debug!("effective configuration: {}", loaded.config.effective());
+    info!("effective configuration: {}", loaded.config.effective_in_one_line());
 }
 
 async fn serve(config: &Config) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, Write};
 use clap::Subcommand;
 use common::ids::Topic;
 use pusher::admin::view::{NewTopic, TopicList, TopicView};
-use reqwest::Method;
+use reqwest::{Method, StatusCode};
 
 use crate::admin::Admin;
 use crate::failure::Failure;
@@ -82,7 +82,12 @@ async fn create(admin: &Admin, topic: &Topic, partitions: u32) -> Result<(), Fai
     if admin.json {
         return Ok(output::line(answer.text())?);
     }
-    Ok(output::line(format_args!("created {topic} with {partitions} partitions"))?)
+    let partitions = output::counted(partitions.into(), "partition");
+    match answer.status {
+        StatusCode::CREATED => output::line(format_args!("created {topic} with {partitions}"))?,
+        _ => output::line(format_args!("{topic} exists already, with {partitions}; nothing was changed"))?,
+    }
+    Ok(())
 }
 
 async fn delete(admin: &Admin, topic: &Topic, yes: bool) -> Result<(), Failure> {

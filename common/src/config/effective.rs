@@ -17,6 +17,11 @@ impl Config {
         format!("{:#}", self.to_json())
     }
 
+    /// The same in one line, for a log.
+    pub fn effective_in_one_line(&self) -> String {
+        self.to_json().to_string()
+    }
+
     fn to_json(&self) -> Value {
         let CoordinatorConfig::Embedded { dir } = &self.coordinator;
         let QueueConfig::Embedded(queue) = &self.queue;

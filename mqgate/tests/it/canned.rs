@@ -75,9 +75,60 @@ fn a_batch_that_is_refused_whole_is_a_failure() {
 
 #[test]
 fn an_answer_of_another_server_is_no_success() {
-    let said = send(&[], answer("200 OK", "<html>"));
-    assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.err.contains("not mqgate's") && said.err.contains("--proxy"), "{said:?}");
+    for many in [&[][..], &["--ndjson"]] {
+        let said = send(many, answer("200 OK", "<html>"));
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.err.contains("not mqgate's") && said.err.contains("--proxy"), "{said:?}");
+    }
+}
+
+#[test]
+fn after_lines_with_504_it_says_the_id_that_keeps_each_lines_id() {
+    let results = "{\"line\":1,\"status\":504,\"code\":\"produce_timeout\"}\n{\"accepted\":0,\"failed\":1,\"status\":504}\n";
+    let said = send(&["--ndjson", "--id", "import-7"], answer("200 OK", results));
+    assert_eq!((said.code, said.out.as_str()), (Some(1), "0 accepted, 1 failed\n"), "{said:?}");
+    for told in
+        ["line 1: 504", "--id import-7", "line N gets the id import-7_N", "After a 504 (1 line) a message may have been written; by its id"]
+    {
+        assert!(said.err.contains(told), "{told}: {}", said.err);
+    }
+}
+
+/// Answers the first lines while the rest is still to come, and is gone.
+fn proxy_that_dies(results: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    spawn(move || {
+        let (mut connection, _) = listener.accept().unwrap();
+        let _ = connection.read(&mut [0; 1 << 10]).unwrap();
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+        write!(connection, "{head}{:x}\r\n{results}\r\n", results.len()).unwrap();
+        connection.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    address
+}
+
+#[test]
+fn when_the_gateway_dies_it_says_what_was_answered_and_keeps_the_rest() {
+    let address =
+        proxy_that_dies("{\"line\":1,\"status\":200}\n{\"line\":2,\"status\":503,\"code\":\"disk_full\"}\n{\"line\":4,\"status\":200}\n");
+    let folder = tempfile::tempdir().unwrap();
+    let (file, rest) = (folder.path().join("all"), folder.path().join("rest"));
+    let lines: String = (1..=100_000).map(|n| if n == 3 { "\n".to_owned() } else { format!("{{\"value\":{n}}}\n") }).collect();
+    std::fs::write(&file, &lines).unwrap();
+    let mut command = mqgate();
+    command.args(["send", "orders", "--ndjson", "--id", "k", "--proxy", &address, "--file"]).arg(&file).arg("--failed").arg(&rest);
+    let said = Said::by(&mut command);
+    assert_eq!((said.code, said.out.as_str()), (Some(1), ""), "{said:?}");
+    for told in [
+        "line 2: 503 Service Unavailable (disk_full)",
+        "lines up to 4 were answered (2 accepted, 1 failed); the others may or may not have been written",
+        &format!("repeat the command with --file {} --id k", rest.display()),
+    ] {
+        assert!(said.err.contains(told), "{told}: {}", said.err);
+    }
+    let (kept, sent) = (std::fs::read_to_string(rest).unwrap(), lines.split_inclusive('\n').collect::<Vec<_>>());
+    assert!(kept == format!("\n{}\n\n{}", sent[1], sent[4..].concat()), "every line that is not known to be written, at its place");
 }
 
 #[test]

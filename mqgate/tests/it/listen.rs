@@ -76,12 +76,14 @@ fn answers_the_status_it_is_told_after_the_delay_it_is_told() {
 }
 
 #[test]
-fn ends_with_success_when_interrupted() {
-    let (mut process, address) = listening(&[]);
-    exchange(&address, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    process.signal("INT");
-    process.stderr_until("1 requests received");
-    assert!(process.ended().success());
+fn ends_with_success_when_interrupted_or_terminated() {
+    for signal in ["INT", "TERM"] {
+        let (mut process, address) = listening(&[]);
+        exchange(&address, b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        process.signal(signal);
+        process.stderr_until("1 request received.");
+        assert_eq!(process.ended().code(), Some(0), "{signal}");
+    }
 }
 
 #[test]

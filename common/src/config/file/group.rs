@@ -122,7 +122,11 @@ fn topic(text: &str) -> Result<Topic, String> {
     Topic::new(text).map_err(|error| error.to_string())
 }
 
+/// A name stands in tables, paths and logs, where a line break would forge one.
 fn group(text: &str) -> Result<GroupName, String> {
+    if let Some(odd) = text.chars().find(|c| c.is_control()) {
+        return Err(format!("{text:?}: {odd:?} is a control character, which cannot stand in a group's name"));
+    }
     GroupName::new(text).map_err(|error| error.to_string())
 }
 

@@ -9,24 +9,27 @@ pub(in crate::config) struct Callback {
     pub(in crate::config) written: String,
 }
 
+const WHOLE_URL: &str = "a URL needs http:// or https:// and a host, such as \"http://127.0.0.1:8080/callback\"";
+
 pub(in crate::config) fn parse(text: &str) -> Result<Callback, String> {
     let fail = |why: &str| Err(format!("{:?}: {why}", shown(text).chars().take(200).collect::<String>()));
     if let Some(odd) = text.chars().find(|c| !c.is_ascii_graphic()) {
         return fail(&format!("{odd:?} cannot stand in a URL; percent-encode it"));
     }
+    let Some((scheme, rest)) = text.split_once("://") else { return fail(WHOLE_URL) };
+    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return fail("only http:// and https:// can be called");
+    }
+    if rest.is_empty() || rest.starts_with(['/', '?', '#', ':']) || rest.starts_with("[]") {
+        return fail(&format!("the host is missing; {WHOLE_URL}"));
+    }
     let uri: http::Uri = match text.parse() {
         Ok(uri) => uri,
         Err(error) => return fail(&error.to_string()),
     };
-    let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
-        return fail("expected a whole URL, such as \"http://127.0.0.1:8080/callback\"");
+    let Some(authority) = uri.authority().filter(|authority| !authority.host().is_empty()) else {
+        return fail(&format!("the host is missing; {WHOLE_URL}"));
     };
-    if !matches!(scheme, "http" | "https") {
-        return fail("only http and https can be called");
-    }
-    if authority.host().is_empty() || authority.host() == "[]" {
-        return fail("the host is missing");
-    }
     // What follows the host is a colon and a port, or nothing.
     let host_and_port = authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host);
     let port = &host_and_port[authority.host().len()..];
@@ -84,6 +87,16 @@ mod tests {
             "HTTP",
         ] {
             assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_a_url_lacks_is_said() {
+        for (lacking, missing) in
+            [("", ""), ("localhost:8080", ""), ("http://", "the host is missing; "), ("http://:80/", "the host is missing; ")]
+        {
+            let why = parse(lacking).unwrap_err();
+            assert!(why.starts_with(&format!("{lacking:?}: {missing}a URL needs http:// or https:// and a host")), "{why}");
         }
     }
 

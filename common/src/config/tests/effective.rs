@@ -23,6 +23,15 @@ fn what_is_in_effect_reads_back_to_the_same() {
     assert_eq!(read(&standalone.effective()).unwrap().config, standalone);
 }
 
+#[test]
+fn one_line_says_the_same_as_many() {
+    let config = read(FULL).unwrap().config;
+    let line = config.effective_in_one_line();
+    assert!(!line.contains('\n'));
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    assert_eq!(json(&line), json(&config.effective()));
+}
+
 /// A field that is left out of the rendering is a field that nobody can check.
 #[test]
 fn every_field_that_has_an_effect_is_written() {

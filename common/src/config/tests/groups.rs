@@ -197,3 +197,13 @@ fn fields_of_the_original_without_meaning_are_accepted_with_a_warning() {
         assert!(said.iter().any(|text| text.contains("has no effect here: ")), "{field}: {said:?}");
     }
 }
+
+#[test]
+fn a_group_name_that_would_break_tables_is_refused() {
+    for odd in ["a\\nb", "a\\tb", "\\u001b[2J", "a\\u0085"] {
+        let (path, why) = refusal(&group_file(&format!("\"group\": \"{odd}\"")));
+        assert_eq!(path, "consumer_groups[0].group", "{odd}");
+        assert!(why.contains("is a control character, which cannot stand in a group's name"), "{odd}: {why}");
+    }
+    assert_eq!(group("\"group\": \"买家 1\"").group.as_str(), "买家 1");
+}
