@@ -252,7 +252,7 @@ impl<P> Core<P> {
             offset: entry.event.offset,
             since: entry.admitted,
             attempts: entry.attempts,
-            last_failure: entry.trouble.as_ref().map(|trouble| trouble.failure.clone()),
+            last_failure: entry.trouble.as_ref().map(|trouble| trouble.last()),
         })
     }
 

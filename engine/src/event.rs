@@ -80,6 +80,8 @@ impl Failure {
     pub const PROCESSING_TIMEOUT: &'static str = "processing_timeout";
     /// The reason of an attempt whose processor panicked.
     pub const PANIC: &'static str = "panic";
+    /// The reason shown of an event that is given up and cannot be bypassed yet.
+    pub const BYPASS: &'static str = "bypass";
 
     pub(crate) fn processing_timeout(last: Option<&Self>) -> Self {
         let detail = match last {
@@ -91,6 +93,11 @@ impl Failure {
 
     pub(crate) fn panic() -> Self {
         Self { reason: Self::PANIC, code: None, detail: "the processor panicked".into() }
+    }
+
+    pub(crate) fn bypass(error: &str, given_up_for: &Self) -> Self {
+        let Self { reason, code, detail } = given_up_for;
+        Self { reason: Self::BYPASS, code: *code, detail: format!("{error}; given up for {reason}: {detail}") }
     }
 
     pub(crate) fn unknown() -> Self {

@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod options;
 mod partition;
 pub mod ports;
+mod restraint;
 mod slots;
 mod status;
 pub mod task;

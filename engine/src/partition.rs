@@ -1,7 +1,7 @@
 //! One partition at work: the handle that its owner holds, and the loop behind it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::Duration;
 
@@ -41,9 +41,10 @@ pub struct PartitionHandle {
 }
 
 impl PartitionHandle {
-    /// Takes effect before the next attempt starts.
+    /// Takes effect before the next attempt starts. A cut cuts what is open, however soon another
+    /// permission follows.
     pub fn set_permission(&self, permission: Permission) {
-        self.control.permission.store(permission as u8, Ordering::Release);
+        self.control.set(permission);
         self.control.waker.wake();
     }
 
@@ -76,7 +77,7 @@ impl PartitionHandle {
     pub async fn ended(&mut self) -> Ended {
         match self.life.wait_for(|life| life.ended.is_some()).await.map(|life| life.ended.clone()) {
             Ok(Some(ended)) => ended,
-            Ok(None) | Err(_) => Ended::Source(SourceError("the partition loop is gone; this is a defect of the engine".into())),
+            Ok(None) | Err(_) => Ended::Source(SourceError::Failed("the partition loop is gone; this is a defect of the engine".into())),
         }
     }
 }
@@ -94,27 +95,62 @@ enum Command {
     Release { grace: Duration, reply: oneshot::Sender<Progress> },
 }
 
-/// The permission, which the loop looks at before every attempt.
+/// What the owner wants, which the loop looks at before every attempt.
 #[derive(Debug)]
 struct Control {
-    permission: AtomicU8,
+    /// An [`Order`]: the number of cuts, and the permission in the lowest two bits.
+    order: AtomicU64,
     waker: AtomicWaker,
+}
+
+/// The permission, and how often everything was to be cut so far: a cut holds for what was open,
+/// also when the loop sees only the permission that came after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Order {
+    permission: Permission,
+    cuts: u64,
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Self { permission: Permission::Run, cuts: 0 }
+    }
+}
+
+impl Order {
+    fn pack(self) -> u64 {
+        self.cuts << 2 | self.permission as u64
+    }
+
+    fn unpack(packed: u64) -> Self {
+        let permission = match packed & 0b11 {
+            run if run == Permission::Run as u64 => Permission::Run,
+            pause if pause == Permission::Pause as u64 => Permission::Pause,
+            _ => Permission::Cut,
+        };
+        Self { permission, cuts: packed >> 2 }
+    }
+
+    fn then(self, permission: Permission) -> Self {
+        Self { permission, cuts: self.cuts + u64::from(permission == Permission::Cut) }
+    }
 }
 
 impl Control {
     fn new() -> Self {
-        Self { permission: AtomicU8::new(Permission::Run as u8), waker: AtomicWaker::new() }
+        Self { order: AtomicU64::new(Order::default().pack()), waker: AtomicWaker::new() }
     }
 
     fn register(&self, waker: &Waker) {
         self.waker.register(waker);
     }
 
-    fn permission(&self) -> Permission {
-        match self.permission.load(Ordering::Acquire) {
-            run if run == Permission::Run as u8 => Permission::Run,
-            pause if pause == Permission::Pause as u8 => Permission::Pause,
-            _ => Permission::Cut,
-        }
+    fn set(&self, permission: Permission) {
+        let next = |packed| Some(Order::unpack(packed).then(permission).pack());
+        let _ = self.order.fetch_update(Ordering::AcqRel, Ordering::Acquire, next);
+    }
+
+    fn order(&self) -> Order {
+        Order::unpack(self.order.load(Ordering::Acquire))
     }
 }

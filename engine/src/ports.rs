@@ -27,8 +27,13 @@ pub struct Batch<R> {
 
 /// A source that cannot go on; the partition stops and says so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct SourceError(pub String);
+pub enum SourceError {
+    #[error("{0}")]
+    Failed(String),
+    /// There is nothing to be read any more, on purpose: no fault.
+    #[error("{0}")]
+    Gone(String),
+}
 
 /// Makes an event of a record.
 pub trait Decoder: Send + Sync + 'static {

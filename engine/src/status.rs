@@ -47,6 +47,18 @@ pub enum Blocked {
     UnstoredCompletions,
 }
 
+impl Blocked {
+    /// The word of configuration and documentation for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MaxInFlightRecords => "max_in_flight_records",
+            Self::MaxInFlightBytes => "max_in_flight_bytes",
+            Self::Budget => "max_buffered_bytes",
+            Self::UnstoredCompletions => "unstored_completions",
+        }
+    }
+}
+
 /// Why a loop stopped by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ended {

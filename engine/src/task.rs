@@ -12,6 +12,7 @@ use crate::options::Options;
 pub use crate::partition::{PartitionHandle, Permission};
 use crate::partition::{PartitionLoop, attempts};
 use crate::ports::{CursorSink, Decoder, Processor, Progress, Source, WallClock};
+use crate::restraint::Restraint;
 use crate::slots::{Budgeted, Slots};
 pub use crate::status::{Blocked, Ended, Oldest, Status};
 
@@ -33,6 +34,7 @@ pub(crate) struct Shared<D> {
     pub(crate) options: Arc<Options>,
     pub(crate) decoder: D,
     pub(crate) slots: Slots,
+    pub(crate) restraint: Restraint,
     pub(crate) budget: Budgeted,
     pub(crate) metrics: TaskMetrics,
     pub(crate) clock: Arc<dyn WallClock>,
@@ -66,6 +68,7 @@ impl<D: Decoder, P: Processor<D::Payload>> Task<D, P> {
         let shared = Shared {
             group: group.to_owned(),
             slots: Slots::new(options.worker_num, &options.event_types),
+            restraint: Restraint::new(options.worker_num),
             budget: Budgeted::new(budget.max_bytes),
             metrics: metrics.for_task(group, &options),
             options: Arc::new(options),

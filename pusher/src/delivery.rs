@@ -34,6 +34,7 @@ mod tls;
 mod webhook_id;
 
 pub use self::metrics::DeliveryMetrics;
+pub(crate) use self::reason::Reason;
 pub use self::tls::{Tls, TlsError};
 
 /// Where both are the same, `connect_timeout` is to be told from `timeout`: an attempt may take this much longer

@@ -136,7 +136,8 @@ impl Fleet {
             self.keep(at, wanted);
         }
         if taken > 0 || let_go > 0 {
-            info!(taken, let_go, kept = self.kept.len(), "the partitions that this process serves changed");
+            let now = self.kept.values().filter(|keeper| !keeper.let_go.is_cancelled()).count();
+            info!(taken, let_go, now, "the partitions that this process is to serve changed");
         }
         self.publish();
     }
@@ -180,7 +181,9 @@ impl Fleet {
                 (true, true) => Permission::Pause,
                 (true, false) => Permission::Run,
             };
-            match (group.permission.send_replace(permission), permission) {
+            let mut before = permission;
+            group.allowed.send_modify(|allowed| before = allowed.turn_to(permission));
+            match (before, permission) {
                 (Permission::Run, Permission::Pause) => info!(group = %name, "the group is paused: no attempts are made"),
                 (Permission::Pause, Permission::Run) => info!(group = %name, "the group is resumed"),
                 _ => {}
@@ -196,9 +199,11 @@ impl Fleet {
     /// No attempt starts from here on; open ones end in time or are cut, and every last cursor is stored.
     async fn let_everything_go(&mut self) {
         for group in self.groups.iter() {
-            group.permission.send_if_modified(|now| {
-                let run = *now == Permission::Run;
-                *now = if run { Permission::Pause } else { *now };
+            group.allowed.send_if_modified(|allowed| {
+                let run = allowed.permission == Permission::Run;
+                if run {
+                    allowed.turn_to(Permission::Pause);
+                }
                 run
             });
         }

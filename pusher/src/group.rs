@@ -30,7 +30,29 @@ pub(crate) struct Backends {
 pub(crate) struct Group {
     pub(crate) config: GroupConfig,
     pub(crate) task: Task<RecordDecoder, Permitted<Delivery>>,
-    pub(crate) permission: watch::Sender<Permission>,
+    pub(crate) allowed: watch::Sender<Allowed>,
+}
+
+/// What a group may do, and how often everything open was to be cut so far: who sees only what
+/// came after a cut cuts nevertheless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Allowed {
+    pub(crate) permission: Permission,
+    pub(crate) cuts: u64,
+}
+
+impl Default for Allowed {
+    fn default() -> Self {
+        Self { permission: Permission::Cut, cuts: 0 }
+    }
+}
+
+impl Allowed {
+    /// Returns what was permitted before.
+    pub(crate) fn turn_to(&mut self, permission: Permission) -> Permission {
+        self.cuts += u64::from(permission == Permission::Cut && self.permission != Permission::Cut);
+        std::mem::replace(&mut self.permission, permission)
+    }
 }
 
 /// Completions not yet stored, per partition (`protocol.md`, "Bounds").
@@ -66,13 +88,13 @@ pub(crate) fn options(config: &GroupConfig) -> Options {
 /// the lease itself, before attempts; here it is tested before dead letters, too.
 pub(crate) struct Permitted<P> {
     pub(crate) inner: P,
-    pub(crate) permission: watch::Receiver<Permission>,
+    pub(crate) allowed: watch::Receiver<Allowed>,
     pub(crate) lease: Lease,
 }
 
 impl<P: Processor<Delivered>> Processor<Delivered> for Permitted<P> {
     async fn process(&self, event: &Event<Delivered>, attempt: Attempt) -> Outcome {
-        let permission = *self.permission.borrow();
+        let permission = self.allowed.borrow().permission;
         match permission {
             Permission::Run => self.inner.process(event, attempt).await,
             Permission::Pause | Permission::Cut => Outcome::Cut,
@@ -84,5 +106,21 @@ impl<P: Processor<Delivered>> Processor<Delivered> for Permitted<P> {
             true => self.inner.bypass(event, given_up).await,
             false => Err("this process may not write while its lease does not hold".into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_is_seen_also_by_who_looks_only_after_its_end() {
+        let (sender, seen) = watch::channel(Allowed { permission: Permission::Run, cuts: 0 });
+        for permission in [Permission::Cut, Permission::Cut, Permission::Run] {
+            sender.send_modify(|allowed| {
+                allowed.turn_to(permission);
+            });
+        }
+        assert_eq!(*seen.borrow(), Allowed { permission: Permission::Run, cuts: 1 });
     }
 }

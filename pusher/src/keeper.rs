@@ -17,7 +17,7 @@ use tracing::{error, info, warn};
 use crate::backoff::Backoff;
 use crate::committer::{PartitionSink, to_coordinator, to_engine};
 use crate::decode::Origin;
-use crate::group::{Backends, Group};
+use crate::group::{Allowed, Backends, Group};
 use crate::source::{PartitionSource, Place};
 use crate::stop::{Reason, Stop};
 
@@ -60,7 +60,9 @@ pub(crate) struct Keeper {
     at: GroupPartition,
     group: Arc<Group>,
     backends: Arc<Backends>,
-    permission: watch::Receiver<Permission>,
+    allowed: watch::Receiver<Allowed>,
+    /// Of [`Allowed`], as last passed on.
+    cuts: u64,
     phase: watch::Sender<Phase>,
     commands: mpsc::Receiver<Command>,
     let_go: CancellationToken,
@@ -87,8 +89,9 @@ impl Keeper {
         let (sender, commands) = mpsc::channel(8);
         let let_go = CancellationToken::new();
         let handle = KeeperHandle { topic_id, phase: phase_receiver, commands: sender, let_go: let_go.clone() };
-        let permission = group.permission.subscribe();
-        (handle, Self { at, group, backends, permission, phase, commands, let_go })
+        let allowed = group.allowed.subscribe();
+        let cuts = allowed.borrow().cuts;
+        (handle, Self { at, group, backends, allowed, cuts, phase, commands, let_go })
     }
 
     /// Until it is let go or its topic is gone.
@@ -148,8 +151,16 @@ impl Keeper {
         let source = PartitionSource::new(queue.clone(), place, stop.clone(), metrics.clone());
         let sink = PartitionSink { at, epoch, committer: committer.clone(), stop };
         let handle = self.group.task.start(label, engine::ids::Epoch(epoch.0), to_engine(&claim.progress), source, sink);
-        handle.set_permission(*self.permission.borrow_and_update());
+        self.permit(&handle);
         handle
+    }
+
+    fn permit(&mut self, handle: &PartitionHandle) {
+        let Allowed { permission, cuts } = *self.allowed.borrow_and_update();
+        if std::mem::replace(&mut self.cuts, cuts) != cuts {
+            handle.set_permission(Permission::Cut);
+        }
+        handle.set_permission(permission);
     }
 
     /// Until there is a reason to end this epoch.
@@ -158,7 +169,7 @@ impl Keeper {
             tokio::select! {
                 biased;
                 () = self.let_go.cancelled() => return Why::LetGo,
-                Ok(()) = self.permission.changed() => handle.set_permission(*self.permission.borrow_and_update()),
+                Ok(()) = self.allowed.changed() => self.permit(handle),
                 ended = handle.ended() => return Why::Ended(stop.reason(), format!("{ended:?}")),
                 Some(command) = self.commands.recv() => match command {
                     // The receiver may have stopped waiting.

@@ -1,11 +1,15 @@
 //! What the fleet counts. The engine and the delivery register their own.
 
+use common::config::GroupConfig;
 use common::coordinator::Began;
 use common::ids::GroupPartition;
+use engine::event::Failure;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
+
+use crate::delivery::Reason;
 
 /// Handles; clones are the same metrics.
 #[derive(Clone, Debug)]
@@ -37,6 +41,19 @@ impl Metrics {
         registry.register("claim_failures", "Attempts to take a partition over that failed", metrics.claim_failures.clone());
         registry.register("read_failures", "Reads from the queue that failed and are tried again", metrics.read_failures.clone());
         metrics
+    }
+
+    /// Shows what may happen to a group at 0 before it does: a rate misses the first increment of a
+    /// series that begins with it.
+    pub(crate) fn expect(&self, group: &GroupConfig) {
+        let reasons = Reason::ALL.map(Reason::label);
+        let timeout = group.processing_timeout.map(|_| Failure::PROCESSING_TIMEOUT);
+        for topic in &group.topics {
+            self.engine.skipped(group.group.as_str(), topic.as_str(), label(Began::BelowFirst { skipped: 0 }), 0);
+            for reason in reasons.into_iter().chain(timeout).chain([Failure::PANIC]).filter(|_| group.bypass_failed) {
+                self.engine.expect_bypassed(group.group.as_str(), topic.as_str(), reason);
+            }
+        }
     }
 
     /// What a claim found: see [`Began`].

@@ -6,7 +6,7 @@ use common::config::{GroupConfig, PusherConfig};
 use common::coordinator::{Coordinator, Member};
 use common::queue::Queue;
 use engine::ports::SystemClock;
-use engine::task::{Budget, Permission, Task};
+use engine::task::{Budget, Task};
 use futures_util::future::BoxFuture;
 use prometheus_client::registry::Registry;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ use crate::decode::RecordDecoder;
 use crate::delivery::{Delivery, DeliveryMetrics, Tls};
 use crate::directory::Directory;
 use crate::fleet::Fleet;
-use crate::group::{self, Backends, Group, Permitted};
+use crate::group::{self, Allowed, Backends, Group, Permitted};
 use crate::member;
 use crate::metrics::Metrics;
 use crate::prepare::{StartError, prepare};
@@ -56,6 +56,7 @@ impl Pusher {
     ) -> Result<Self, StartError> {
         let engine_metrics = engine::metrics::Metrics::register(registry);
         let metrics = Metrics::register(registry, engine_metrics.clone());
+        groups.iter().for_each(|group| metrics.expect(group));
         let me = member::this_process(config, groups);
         let groups = build(config, groups, &queue, &*coordinator, &engine_metrics, &DeliveryMetrics::register(registry))?;
         let (committer, committing) = Committer::spawn(coordinator.clone());
@@ -143,11 +144,11 @@ fn build(
         let name = config.group.as_str();
         let refused = |error: crate::delivery::TlsError| StartError::Group { group: config.group.clone(), reason: error.to_string() };
         let delivery = Delivery::new(config, queue.clone(), coordinator.lease(), delivery_metrics, &tls).map_err(refused)?;
-        let (permission, permitted) = watch::channel(Permission::Cut);
-        let processor = Permitted { inner: delivery, permission: permitted, lease: coordinator.lease() };
+        let (allowed, permitted) = watch::channel(Allowed::default());
+        let processor = Permitted { inner: delivery, allowed: permitted, lease: coordinator.lease() };
         let decoder = RecordDecoder::new(config.serializer, delivery_metrics.pushed_raw(name));
         let task = Task::new(name, group::options(config), decoder, processor, budget, engine_metrics, Arc::new(SystemClock));
-        Ok(Arc::new(Group { config: config.clone(), task, permission }))
+        Ok(Arc::new(Group { config: config.clone(), task, allowed }))
     };
     groups.iter().map(group).collect()
 }

@@ -12,7 +12,7 @@ use tracing::warn;
 use crate::backoff::Backoff;
 use crate::decode::{Origin, SourcedRecord};
 use crate::metrics::Metrics;
-use crate::stop::{Stop, refusal};
+use crate::stop::{Reason, Stop, refusal};
 
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 
@@ -83,8 +83,9 @@ impl engine::ports::Source for PartitionSource {
                 Err(error) => error,
             };
             if let Some(reason) = refusal(&error) {
+                let gone = matches!(reason, Reason::TopicGone(_));
                 self.stop.read_refused(reason);
-                return Err(SourceError(error.to_string()));
+                return Err(if gone { SourceError::Gone(error.to_string()) } else { SourceError::Failed(error.to_string()) });
             }
             self.pause(&error);
         }

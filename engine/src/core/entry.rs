@@ -63,6 +63,18 @@ pub(crate) struct Trouble {
     pub(crate) failure: Failure,
     /// The processor asked for no attempt before.
     pub(crate) not_before: Option<Instant>,
+    /// Why the last bypass failed; it never becomes the reason of the bypass itself.
+    pub(crate) bypass_error: Option<String>,
+}
+
+impl Trouble {
+    /// What went wrong last, for operators.
+    pub(crate) fn last(&self) -> Failure {
+        match &self.bypass_error {
+            Some(error) => Failure::bypass(error, &self.failure),
+            None => self.failure.clone(),
+        }
+    }
 }
 
 /// Names one job; a result that comes with another epoch or for another event is stale.

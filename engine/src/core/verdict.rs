@@ -75,7 +75,11 @@ impl<P> Core<P> {
             }
             (Aim::Bypass { failures }, End::Bypass(Err(error))) => {
                 let failures = failures.saturating_add(1);
-                self.state.nodes[slot].value.aim = Aim::Bypass { failures };
+                let entry = &mut self.state.nodes[slot].value;
+                entry.aim = Aim::Bypass { failures };
+                if let Some(trouble) = &mut entry.trouble {
+                    trouble.bypass_error = Some(error.clone());
+                }
                 let pause = self.pause_after(failures);
                 self.wait(slot, now + pause, now);
                 Verdict::BypassFailed { error }
@@ -146,7 +150,7 @@ impl<P> Core<P> {
             }
             None => {
                 self.pending_retries += 1;
-                *trouble = Some(Box::new(Trouble { failure, not_before }));
+                *trouble = Some(Box::new(Trouble { failure, not_before, bypass_error: None }));
             }
         }
     }

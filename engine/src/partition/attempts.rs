@@ -31,6 +31,8 @@ pub(crate) struct Finished {
     pub(super) event_type: EventType,
     pub(super) started: Instant,
     pub(super) end: End,
+    /// Free once dropped.
+    pub(super) permits: Permits,
 }
 
 /// `launch` makes the future of a job.
@@ -85,9 +87,9 @@ impl<L, F: Future<Output = Finished>> Attempts<L, F> {
     }
 }
 
-/// One job, from slot to result. The slot is free once it ends or is dropped.
+/// One job, from slot to result, which brings the slot back. Dropped, it frees the slot.
 pub(crate) async fn run<P: Send + Sync, Pr: Processor<P>>(processor: Arc<Pr>, start: Start<P>) -> Finished {
-    let Start { job: Job { ticket, event, work, .. }, permits: _permits, stop, started } = start;
+    let Start { job: Job { ticket, event, work, .. }, permits, stop, started } = start;
     let end = match work {
         Work::Process(attempt) => End::Attempt(process(&*processor, &event, attempt, stop).await),
         Work::Bypass(given_up) => {
@@ -96,7 +98,7 @@ pub(crate) async fn run<P: Send + Sync, Pr: Processor<P>>(processor: Arc<Pr>, st
             End::Bypass(bypassed.unwrap_or_else(|_| Err("the processor panicked while bypassing".into())))
         }
     };
-    Finished { ticket, event_type: event.event_type, started, end }
+    Finished { ticket, event_type: event.event_type, started, end, permits }
 }
 
 /// An attempt; a panic is a failed one.

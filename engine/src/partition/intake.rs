@@ -91,6 +91,6 @@ impl<D: Decoder, S: Source<Record = D::Record>> Intake<D, S> {
 
 async fn fetch<S: Source>(mut source: S, max_bytes: usize) -> Fetched<S> {
     let fetched = AssertUnwindSafe(source.next(max_bytes)).catch_unwind().await;
-    let fetched = fetched.unwrap_or_else(|_| Err(SourceError("the source panicked".into())));
+    let fetched = fetched.unwrap_or_else(|_| Err(SourceError::Failed("the source panicked".into())));
     (source, fetched)
 }

@@ -16,10 +16,11 @@ use super::alarm::Alarm;
 use super::attempts::{Attempts, Finished, Start};
 use super::commits::Commits;
 use super::intake::Intake;
-use super::{Command, Control, Life, MAX_WAITING_COMMANDS, PartitionHandle, Permission};
+use super::{Command, Control, Life, MAX_WAITING_COMMANDS, Order, PartitionHandle, Permission};
 use crate::core::Core;
 use crate::core::verdict::{End, Verdict};
 use crate::ports::{CommitError, CursorSink, Decoder, Progress, Source};
+use crate::restraint::Held;
 use crate::slots::{Cover, Turns};
 use crate::status::{Blocked, Ended, Status};
 use crate::task::{Label, Shared};
@@ -41,12 +42,13 @@ pub(crate) struct PartitionLoop<D: Decoder, S: Source, C, L, F> {
     life: watch::Sender<Life>,
     phase: Phase,
     /// As last obeyed.
-    permission: Permission,
+    order: Order,
     core: Core<D::Payload>,
     intake: Intake<D, S>,
     cover: Cover,
     turns: Turns,
     attempts: Attempts<L, F>,
+    held: Held,
     commits: Commits<C>,
     alarm: Alarm,
     journal: Journal,
@@ -82,11 +84,12 @@ where
             commands,
             life,
             phase: Phase::Working,
-            permission: Permission::Run,
+            order: Order::default(),
             intake: Intake::new(source),
             cover: Cover::new(&shared.budget),
             turns: Turns::new(&shared.slots),
             attempts: Attempts::new(launch, shared.options.processing_timeout.is_some()),
+            held: Held::default(),
             commits: Commits::new(sink, &shared.options, Instant::now()),
             alarm: Alarm::new(),
             journal: Journal::new(shared.group.clone(), label, metrics),
@@ -138,13 +141,15 @@ where
                 None => return std::ops::ControlFlow::Break(()),
             }
         }
-        let permission = self.control.permission();
-        if permission != self.permission {
-            self.permission = permission;
-            match permission {
+        let order = self.control.order();
+        let before = std::mem::replace(&mut self.order, order);
+        if order.cuts != before.cuts {
+            self.cut(now);
+        }
+        if order != before {
+            match order.permission {
                 Permission::Run if matches!(self.phase, Phase::Working) => self.core.resume(now),
-                Permission::Run | Permission::Pause => self.core.pause(now),
-                Permission::Cut => self.cut(now),
+                Permission::Run | Permission::Pause | Permission::Cut => self.core.pause(now),
             }
         }
         std::ops::ControlFlow::Continue(())
@@ -152,6 +157,7 @@ where
 
     fn release(&mut self, grace: Duration, reply: oneshot::Sender<Progress>, now: Instant) {
         self.intake.close();
+        self.held.clear();
         self.core.pause(now);
         let grace = if matches!(self.phase, Phase::Over) { Duration::ZERO } else { grace.min(MAX_GRACE) };
         let until = now + grace;
@@ -160,20 +166,26 @@ where
 
     /// Takes in what ended. Slots and bytes are free again afterwards.
     fn collect(&mut self, cx: &mut Context<'_>) -> bool {
+        self.held.poll(cx);
         let mut collected = 0;
         while collected < RESULTS_PER_PASS
-            && let Some(Finished { ticket, event_type, started, end }) = self.attempts.poll_finished(cx)
+            && let Some(Finished { ticket, event_type, started, end, permits }) = self.attempts.poll_finished(cx)
         {
             let now = Instant::now();
             if let End::Attempt(_) = end {
                 self.shared.metrics.process(event_type).observe((now - started).as_secs_f64());
             }
             let verdict = self.core.complete(ticket, end, now);
-            if verdict == Verdict::Stale {
-                self.shared.metrics.stale.inc();
-            }
-            if matches!(verdict, Verdict::Retry | Verdict::RoundOver | Verdict::GivenUp) {
-                self.journal.failed(&self.core, ticket, &verdict, now);
+            match verdict {
+                Verdict::Delivered => self.shared.restraint.succeeded(),
+                Verdict::Retry | Verdict::RoundOver | Verdict::GivenUp => {
+                    self.journal.failed(&self.core, ticket, &verdict, now);
+                    self.shared.restraint.failed(permits, started, now, &mut self.held);
+                }
+                Verdict::Stale => {
+                    self.shared.metrics.stale.inc();
+                }
+                Verdict::Bypassed { .. } | Verdict::BypassFailed { .. } | Verdict::Cut => {}
             }
             self.journal.verdict(ticket.offset, verdict, now);
             collected += 1;

@@ -16,6 +16,13 @@ pub(super) struct Seldom {
     left_out: u64,
 }
 
+/// A line that may be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// How many were left out before it, if any.
+    pub(super) left_out: Option<u64>,
+}
+
 impl Default for Seldom {
     fn default() -> Self {
         Self { lines_per_window: LINES_PER_WINDOW, window: None, lines: 0, left_out: 0 }
@@ -28,8 +35,8 @@ impl Seldom {
         Self { lines_per_window: 1, ..Self::default() }
     }
 
-    /// How many lines were left out before this one, if this one may be written.
-    pub(super) fn line(&mut self, now: Instant) -> Option<u64> {
+    /// The line, if it may be written.
+    pub(super) fn line(&mut self, now: Instant) -> Option<Line> {
         if self.window.is_none_or(|since| now.saturating_duration_since(since) >= WINDOW) {
             self.window = Some(now);
             self.lines = 0;
@@ -39,7 +46,8 @@ impl Seldom {
             return None;
         }
         self.lines += 1;
-        Some(std::mem::take(&mut self.left_out))
+        let left_out = std::mem::take(&mut self.left_out);
+        Some(Line { left_out: (left_out > 0).then_some(left_out) })
     }
 }
 
@@ -50,9 +58,9 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted_and_told_later() {
         let (mut seldom, start) = (Seldom::default(), Instant::now());
-        let told: Vec<_> = (0..8).map(|_| seldom.line(start)).collect();
-        assert_eq!(told, [Some(0), Some(0), Some(0), Some(0), Some(0), None, None, None]);
-        assert_eq!(seldom.line(start + WINDOW), Some(3));
-        assert_eq!(seldom.line(start + WINDOW), Some(0));
+        let told: Vec<_> = (0..8).map(|_| seldom.line(start).map(|line| line.left_out)).collect();
+        assert_eq!(told, [Some(None), Some(None), Some(None), Some(None), Some(None), None, None, None]);
+        assert_eq!(seldom.line(start + WINDOW), Some(Line { left_out: Some(3) }));
+        assert_eq!(seldom.line(start + WINDOW), Some(Line { left_out: None }), "nothing is said of nothing");
     }
 }

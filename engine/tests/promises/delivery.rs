@@ -5,7 +5,7 @@ use std::time::Duration;
 use engine::event::{Failure, Outcome};
 use engine::ids::Offset;
 use engine::options::Options;
-use engine::ports::Progress;
+use engine::ports::{Progress, SourceError};
 use engine::task::{Ended, Permission};
 
 use crate::rig::{Log, Record, Rig, Store, after, hanging, record, sleep_ms};
@@ -98,11 +98,19 @@ async fn a_source_that_fails_ends_reading_and_what_was_read_is_still_delivered()
     log.fail("gone");
     let mut handle = rig.partition(1, &log, &store);
     let Ended::Source(error) = handle.ended().await else { panic!("the source ended") };
-    assert_eq!(error.0, "gone");
+    assert_eq!(error.to_string(), "gone");
     sleep_ms(4000).await;
     assert_eq!(store.cursor(), 3);
     assert!(matches!(handle.ended().await, Ended::Source(_)), "asked again, it says so again");
     assert_eq!(handle.release(Duration::ZERO).await.cursor, Offset(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_whose_log_is_gone_says_so() {
+    let (rig, log) = (instantly(), Log::default());
+    log.end_with(SourceError::Gone("topic t does not exist".into()));
+    let mut handle = rig.partition(1, &log, &Store::default());
+    assert_eq!(handle.ended().await, Ended::Source(SourceError::Gone("topic t does not exist".into())));
 }
 
 #[tokio::test(start_paused = true)]
@@ -111,7 +119,7 @@ async fn a_decoder_that_panics_stops_reading_and_loses_nothing() {
     let (rig, store) = (instantly(), Store::default());
     let mut handle = rig.partition(1, &log, &store);
     let Ended::Source(error) = handle.ended().await else { panic!("the decoder ended it") };
-    assert!(error.0.contains("offset 1"), "{error}");
+    assert!(error.to_string().contains("offset 1"), "{error}");
     sleep_ms(1500).await;
     assert_eq!(handle.release(Duration::ZERO).await, Progress { cursor: Offset(1), done: vec![] });
 }
@@ -148,6 +156,22 @@ async fn a_cut_attempt_is_made_again_with_its_number() {
     let numbers: Vec<_> = rig.ledger.of(0).iter().map(|call| call.attempt.number).collect();
     assert_eq!(numbers, [0, 0]);
     assert_eq!(store.cursor(), 1);
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_cuts_what_is_open_however_soon_it_may_run_again() {
+    let rig = Rig::new(Options { worker_num: 4, ..Options::default() }, after(Duration::from_secs(1), |_, _| Outcome::Done));
+    let (log, store) = (Log::of((0..4).map(record)), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(500).await;
+    handle.set_permission(Permission::Cut);
+    handle.set_permission(Permission::Run);
+    sleep_ms(3000).await;
+    let calls = rig.ledger.calls();
+    assert_eq!(calls.iter().map(|call| call.ended.is_some()).collect::<Vec<_>>(), [[false; 4], [true; 4]].concat());
+    assert!(calls.iter().all(|call| call.attempt.number == 0), "a cut attempt is none");
+    assert_eq!(store.cursor(), 4);
     drop(handle);
 }
 

@@ -8,6 +8,7 @@ mod delivery;
 mod metrics;
 mod order;
 mod release;
+mod restraint;
 mod retry;
 mod rig;
 mod sharing;

@@ -134,6 +134,28 @@ async fn a_bypass_is_tried_until_it_succeeds_and_holds_key_and_cursor() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_bypass_that_fails_is_what_an_operator_sees_and_never_the_reason_of_the_bypass() {
+    let works = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let repaired = std::sync::Arc::clone(&works);
+    let bypass = move |_| match works.load(std::sync::atomic::Ordering::Relaxed) {
+        true => Ok(()),
+        false => Err("dead-letter topic d does not exist".to_owned()),
+    };
+    let rig = Rig::with(options(0, OnFailure::Bypass), after(Duration::ZERO, |_, _| retry()), Box::new(bypass), usize::MAX);
+    let (log, store) = (Log::of([record(0)]), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(1000).await;
+    let shown = handle.status().await.oldest.unwrap().last_failure.unwrap();
+    assert_eq!((shown.reason, shown.code), ("bypass", Some(500)));
+    assert_eq!(shown.detail, "dead-letter topic d does not exist; given up for status: told to fail");
+    repaired.store(true, std::sync::atomic::Ordering::Relaxed);
+    sleep_ms(5000).await;
+    assert_eq!(store.cursor(), 1);
+    assert!(rig.ledger.given_up.lock().unwrap().iter().all(|(_, given_up, _)| given_up.failure == failure("status")));
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
 async fn retries_that_go_on_for_ever_leave_nothing_behind() {
     let script = after(Duration::from_millis(1), |offset, _| if offset < 200 { retry() } else { Outcome::Done });
     let backoff = Backoff { initial: Duration::from_secs(1), max: Duration::from_secs(1) };

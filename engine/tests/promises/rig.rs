@@ -42,7 +42,7 @@ pub struct Log(Arc<LogInner>);
 #[derive(Default)]
 struct LogInner {
     records: Mutex<Vec<Record>>,
-    end: Mutex<(u64, Option<String>)>,
+    end: Mutex<(u64, Option<SourceError>)>,
     grown: Notify,
     asked: Mutex<Vec<usize>>,
 }
@@ -68,7 +68,11 @@ impl Log {
     }
 
     pub fn fail(&self, error: &str) {
-        self.0.end.lock().unwrap().1 = Some(error.into());
+        self.end_with(SourceError::Failed(error.into()));
+    }
+
+    pub fn end_with(&self, error: SourceError) {
+        self.0.end.lock().unwrap().1 = Some(error);
         self.0.grown.notify_one();
     }
 
@@ -113,7 +117,7 @@ impl Source for Reader {
                 return Ok(Batch { records, next_offset: Offset(next) });
             }
             if let Some(error) = failed {
-                return Err(SourceError(error));
+                return Err(error);
             }
             self.log.0.grown.notified().await;
         }

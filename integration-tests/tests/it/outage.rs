@@ -94,3 +94,81 @@ async fn retries_are_counted_and_forgotten_when_done() {
     gateway.until_caught_up("g", Duration::from_secs(5)).await;
     assert_eq!(gateway.metric("mqgate_pending_retries", &[("group", "g")]).await, 0.0);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_refuses_is_not_hammered_and_is_served_soon_after_it_opens() {
+    let mut refusing = Receiver::ok().await;
+    refusing.close();
+    let healthy = Receiver::ok().await;
+    let groups = [("refused", &refusing), ("healthy", &healthy)].map(|(name, receiver)| group(name, "t", &receiver.url(), &json!({})));
+    let gateway = Setup::groups(groups).embedded("partitions", json!(2)).start().await;
+    fill(&gateway, "t", 20_000, 100).await;
+    healthy.until_done(20_000, Duration::from_secs(30)).await;
+    let attempts = || gateway.metric("mqgate_attempts_total", &[("group", "refused")]);
+    let (before, cpu) = (attempts().await, gateway.cpu());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let made = attempts().await - before;
+    assert!((300.0..1_800.0).contains(&made), "{made} attempts in 3 s");
+    let cpu = gateway.cpu() - cpu;
+    assert!(cpu < Duration::from_secs(1), "{cpu:?} of CPU in 3 s with nothing to do but to be refused");
+    refusing.open().await;
+    refusing.until_count(1, Duration::from_secs(2)).await;
+    refusing.until_done(20_000, Duration::from_secs(30)).await;
+    gateway.until_caught_up("refused", Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dead_letter_topic_that_is_away_is_shown_as_what_holds_the_group_up() {
+    let receiver = Receiver::start(|_| Answer::Status(500)).await;
+    let policy = json!({"bypass_failed": true, "dead_letter_topic": "dead"});
+    let gateway = Setup::groups([group("g", "t", &receiver.url(), &policy)])
+        .embedded("partitions", json!(1))
+        .embedded("auto_create_topics", json!(false))
+        .start()
+        .await;
+    gateway.create_topic("t", 1).await;
+    let of = |reason| [("group", "g"), ("topic", "t"), ("reason", reason)];
+    let shown = gateway.metrics().await;
+    assert!(shown.contains(r#"mqgate_bypassed_total{group="g",topic="t",reason="status_5xx"} 0"#), "a rate sees the first: {shown}");
+    assert!(shown.contains(r#"mqgate_skipped_records_total{group="g",topic="t",reason="below_first"} 0"#), "{shown}");
+    assert_eq!(gateway.delete_topic("dead").await, 204);
+    Producer::new(gateway.api, "t").plain(Some("k"), &[], Bytes::from_static(b"x")).await.unwrap();
+    receiver.until_count(1, Duration::from_secs(5)).await;
+    let error = async {
+        loop {
+            let error = gateway.group("g").await["partitions"][0]["live"]["oldest_unfinished"]["last_error"].clone();
+            if error["reason"] == "bypass" {
+                return error;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let error = tokio::time::timeout(Duration::from_secs(5), error).await.unwrap();
+    let detail = error["detail"].as_str().unwrap();
+    assert!(detail.contains("dead-letter topic dead") && detail.contains("given up for status_5xx"), "{error}");
+    gateway.create_topic("dead", 1).await;
+    gateway.until_caught_up("g", Duration::from_secs(15)).await;
+    assert_eq!(gateway.metric("mqgate_bypassed_total", &of("status_5xx")).await, 1.0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_is_deleted_is_no_error_in_the_log() {
+    let receiver = Receiver::ok().await;
+    let gateway = Setup::groups([group("g", "t", &receiver.url(), &json!({}))]).start().await;
+    gateway.create_topic("t", 4).await;
+    let producer = Producer::new(gateway.api, "t");
+    for n in 0..20 {
+        producer.plain(Some(&format!("k{n}")), &[], Bytes::from(n.to_string())).await.unwrap();
+    }
+    receiver.until_done(20, Duration::from_secs(5)).await;
+    gateway.until_caught_up("g", Duration::from_secs(5)).await;
+    assert_eq!(gateway.delete_topic("t").await, 204);
+    let given_up = async {
+        while gateway.metric("mqgate_owned_partitions", &[("group", "g")]).await > 0.0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), given_up).await.unwrap();
+    let errors: Vec<_> = gateway.log_lines().into_iter().filter(|line| line["level"] == "ERROR").collect();
+    assert!(errors.is_empty(), "{errors:?}");
+}

@@ -85,7 +85,7 @@ impl Here {
         let others: BTreeSet<_> = all.iter().filter(|at| !served.contains_key(at)).map(|at| (at.topic.clone(), at.partition)).collect();
         let directory = admin.readout.directory();
         let phases = directory.iter().filter(|entry| ours(&entry.at)).map(|entry| (entry.at.clone(), entry.phase())).collect();
-        Self { served, phases, ends: admin.readout.ends(others).await, permission: *group.permission.borrow() }
+        Self { served, phases, ends: admin.readout.ends(others).await, permission: group.allowed.borrow().permission }
     }
 
     fn view(&mut self, at: &GroupPartition, standing: Standing, members: &[Member], instance: &str) -> PartitionView {
@@ -144,7 +144,7 @@ fn live(epoch: u64, status: &Status, permission: Permission) -> Live {
         unfinished_bytes: status.unfinished_bytes,
         pending_retries: status.pending_retries,
         done_set: status.done_above_cursor,
-        blocked: withheld(permission).or_else(|| status.blocked.map(reason)).map(str::to_owned),
+        blocked: withheld(permission).or_else(|| status.blocked.map(Blocked::name)).map(str::to_owned),
         oldest_unfinished: oldest,
     }
 }
@@ -154,14 +154,5 @@ fn withheld(permission: Permission) -> Option<&'static str> {
         Permission::Run => None,
         Permission::Pause => Some("paused"),
         Permission::Cut => Some("lease"),
-    }
-}
-
-fn reason(blocked: Blocked) -> &'static str {
-    match blocked {
-        Blocked::MaxInFlightRecords => "max_in_flight_records",
-        Blocked::MaxInFlightBytes => "max_in_flight_bytes",
-        Blocked::Budget => "max_buffered_bytes",
-        Blocked::UnstoredCompletions => "unstored_completions",
     }
 }

@@ -38,6 +38,31 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    pub(crate) const ALL: [Self; 22] = [
+        Self::Status1xx,
+        Self::Status2xx,
+        Self::Status3xx,
+        Self::Status4xx,
+        Self::Status429,
+        Self::Status5xx,
+        Self::StatusOther,
+        Self::Timeout,
+        Self::ConnectTimeout,
+        Self::Dns,
+        Self::Refused,
+        Self::Unreachable,
+        Self::ForbiddenAddress,
+        Self::ConnectFailed,
+        Self::TlsExpired,
+        Self::TlsUntrusted,
+        Self::TlsWrongName,
+        Self::Tls,
+        Self::Reset,
+        Self::ClosedBeforeAnswer,
+        Self::ClosedMidAnswer,
+        Self::Protocol,
+    ];
+
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Status1xx => "status_1xx",
@@ -75,5 +100,16 @@ impl Reason {
             500..600 => Self::Status5xx,
             _ => Self::StatusOther,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_all() {
+        assert!((0..).zip(Reason::ALL).all(|(number, reason)| reason as usize == number));
+        assert_eq!(Reason::ALL.len(), Reason::Protocol as usize + 1, "the last");
     }
 }

@@ -10,7 +10,7 @@ use crate::core::entry::Ticket;
 use crate::core::verdict::Verdict;
 use crate::ids::Offset;
 use crate::metrics::PartitionMetrics;
-use crate::partition::seldom::Seldom;
+use crate::partition::seldom::{Line, Seldom};
 use crate::ports::{CommitError, SourceError};
 use crate::status::Blocked;
 use crate::task::Label;
@@ -55,14 +55,14 @@ impl Journal {
             }
             Verdict::Bypassed { failure, attempts } => {
                 self.metrics.bypassed(failure.reason);
-                if let Some(left_out) = self.bypasses.line(now) {
+                if let Some(Line { left_out }) = self.bypasses.line(now) {
                     let (reason, code, detail) = (failure.reason, failure.code, failure.detail);
                     tracing::warn!(%group, %topic, partition, %offset, attempts, reason, code, detail, left_out, "event given up and bypassed");
                 }
             }
             Verdict::BypassFailed { error } => {
                 self.metrics.bypass_failures.inc();
-                if let Some(left_out) = self.bypass_failures.line(now) {
+                if let Some(Line { left_out }) = self.bypass_failures.line(now) {
                     tracing::warn!(%group, %topic, partition, %offset, error, left_out, "bypass failed; its key waits, it is tried again");
                 }
             }
@@ -72,7 +72,7 @@ impl Journal {
 
     /// After an attempt that failed, whatever follows from it.
     pub(super) fn failed<P>(&mut self, core: &Core<P>, ticket: Ticket, verdict: &Verdict, now: Instant) {
-        let Some(left_out) = self.failures.line(now) else { return };
+        let Some(Line { left_out }) = self.failures.line(now) else { return };
         let Some((attempts, failure)) = core.trouble(ticket) else { return };
         let (group, topic, partition, offset) = (&self.group, &self.label.topic, self.label.partition, ticket.offset);
         let (reason, code, detail) = (failure.reason, failure.code, &failure.detail);
@@ -86,7 +86,14 @@ impl Journal {
 
     pub(super) fn source_ended(&self, error: &SourceError, position: Offset) {
         let (group, topic, partition) = (&self.group, &self.label.topic, self.label.partition);
-        tracing::error!(%group, %topic, partition, %position, %error, "reading stopped; what was read before goes on being delivered");
+        match error {
+            SourceError::Failed(_) => {
+                tracing::error!(%group, %topic, partition, %position, %error, "reading stopped; what was read before goes on being delivered");
+            }
+            SourceError::Gone(_) => {
+                tracing::info!(%group, %topic, partition, %position, %error, "reading ended: there is nothing to read any more");
+            }
+        }
     }
 
     pub(super) fn committed(&mut self, result: &Result<(), CommitError>, cursor: Offset, now: Instant) {
@@ -95,7 +102,7 @@ impl Journal {
             Ok(()) if self.commit_fails => tracing::info!(%group, %topic, partition, %cursor, "cursor is stored again"),
             Ok(()) => {}
             Err(error @ CommitError::Again(_)) => {
-                if let Some(left_out) = self.commit_failures.line(now) {
+                if let Some(Line { left_out }) = self.commit_failures.line(now) {
                     tracing::warn!(%group, %topic, partition, %cursor, %error, left_out, "cursor not stored; tried again with the next interval");
                 }
             }
@@ -130,11 +137,11 @@ impl Journal {
             return;
         }
         self.blocked_since = Some(now);
-        if let Some(left_out) = self.blocks.line(now) {
+        if let Some(Line { left_out }) = self.blocks.line(now) {
             let (group, topic, partition) = (&self.group, &self.label.topic, self.label.partition);
-            let (offset, unfinished) = (core.cursor(), core.unfinished());
+            let (offset, unfinished, bound) = (core.cursor(), core.unfinished(), bound.name());
             let error = core.oldest().and_then(|oldest| oldest.last_failure).map(|failure| failure.detail);
-            tracing::warn!(%group, %topic, partition, %offset, unfinished, ?bound, error, left_out, "blocked: reading waits for this offset");
+            tracing::warn!(%group, %topic, partition, %offset, unfinished, bound, error, left_out, "blocked: reading waits for this offset");
         }
     }
 }

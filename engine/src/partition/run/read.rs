@@ -44,7 +44,7 @@ impl<D: Decoder, S: Source<Record = D::Record>, C, L, F> PartitionLoop<D, S, C, 
                 Taken::Nothing => return read > 0,
                 Taken::DecoderPanicked => {
                     let text = format!("decoding a record at or after offset {} panicked", self.core.position());
-                    self.source_ended(SourceError(text));
+                    self.source_ended(SourceError::Failed(text));
                     return true;
                 }
             }
@@ -68,7 +68,7 @@ impl<D: Decoder, S: Source<Record = D::Record>, C, L, F> PartitionLoop<D, S, C, 
 
     /// Asks for the next batch. A paused partition reads nothing.
     fn fetch(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.permission != Permission::Run {
+        if self.order.permission != Permission::Run {
             return false;
         }
         self.blocked = self.core.full(1);

@@ -56,7 +56,8 @@ where
     }
 
     fn may_start(&mut self) -> bool {
-        let may = matches!(self.phase, Phase::Working) && self.control.permission() == Permission::Run && !self.commits.full(&self.core);
+        let may =
+            matches!(self.phase, Phase::Working) && self.control.order().permission == Permission::Run && !self.commits.full(&self.core);
         if !may {
             self.core.lanes().for_each(|lane| self.turns.leave_lane(lane));
         }
