@@ -33,7 +33,8 @@ async fn a_group_shows_what_holds_it_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn topics_are_made_listed_and_deleted() {
-    let running = Rig::new().start(&[]).await;
+    let rig = Rig::new();
+    let running = rig.start(&[]).await;
     let put = async |topic: &str, partitions: u32| {
         running.request("PUT", &format!("/topics/{topic}"), Some(json!({"partitions": partitions}))).await
     };
@@ -57,7 +58,8 @@ async fn topics_are_made_listed_and_deleted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_messages_can_be_looked_at() {
-    let running = Rig::new().start(&[]).await;
+    let rig = Rig::new();
+    let running = rig.start(&[]).await;
     running.queue_topic("t", 1).await;
     for number in 0..5 {
         running.post("t", Some("k"), &number.to_string()).await;
@@ -86,7 +88,8 @@ async fn stored_messages_can_be_looked_at() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_comes_later_says_so() {
-    let running = Rig::new().start(&[]).await;
+    let rig = Rig::new();
+    let running = rig.start(&[]).await;
     for path in ["/groups/g/pause", "/groups/g/resume", "/groups/g/replay"] {
         let (status, problem) = running.request("POST", path, Some(json!({}))).await;
         assert!(status == 404 && problem["detail"].as_str().unwrap().contains("later"), "{problem}");
