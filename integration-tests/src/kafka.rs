@@ -99,9 +99,15 @@ impl Kafka {
     /// Starts it on what it stored, and waits until it serves.
     pub async fn restart(&mut self) {
         self.kill();
-        self.process = Some(self.spawn(&self.properties(), "kafka.log"));
         let client = self.client_config();
-        until_brokers(1, &client, self.process.as_mut().unwrap()).await;
+        // After a kill, a broker finds its own node in ZooKeeper until its former session is over, and gives up.
+        for _ in 0..5 {
+            let process = self.process.insert(self.spawn(&self.properties(), "kafka.log"));
+            if serves(1, &client, process).await {
+                return;
+            }
+        }
+        panic!("Kafka has ended:\n{}", self.process.as_ref().unwrap().log());
     }
 
     fn spawn(&self, properties: &Path, log: &str) -> JavaProcess {
@@ -119,7 +125,8 @@ impl Kafka {
         self.format(&properties);
         self.second = Some(self.spawn(&properties, "kafka-second.log"));
         let client = self.client_config();
-        until_brokers(2, &client, self.second.as_mut().unwrap()).await;
+        let process = self.second.as_mut().unwrap();
+        assert!(serves(2, &client, process).await, "Kafka has ended:\n{}", process.log());
     }
 
     pub fn kill_second(&mut self) {
@@ -227,13 +234,19 @@ impl Kafka {
     }
 }
 
-async fn until_brokers(count: usize, client: &ClientConfig, process: &mut JavaProcess) {
+/// Waits until so many brokers answer; `false` if this one has ended instead.
+async fn serves(count: usize, client: &ClientConfig, process: &mut JavaProcess) -> bool {
     let client: Arc<BaseConsumer> = Arc::new(client.create().unwrap());
     wait::until("Kafka serves", Duration::from_secs(60), || {
-        assert!(process.runs(), "Kafka has ended:\n{}", process.log());
+        let runs = process.runs();
         let client = Arc::clone(&client);
         let serve = move || client.fetch_metadata(None, Duration::from_secs(1)).is_ok_and(|metadata| metadata.brokers().len() >= count);
-        async move { tokio::task::spawn_blocking(serve).await.unwrap().then_some(()) }
+        async move {
+            if !runs {
+                return Some(false);
+            }
+            tokio::task::spawn_blocking(serve).await.unwrap().then_some(true)
+        }
     })
-    .await;
+    .await
 }
