@@ -104,6 +104,8 @@ fn proxy_that_dies(results: &'static str) -> String {
         let head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
         write!(connection, "{head}{:x}\r\n{results}\r\n", results.len()).unwrap();
         connection.shutdown(std::net::Shutdown::Write).unwrap();
+        // What is sent is taken until the other side has read the answer: a reset would throw it away.
+        let _ = std::io::copy(&mut connection, &mut std::io::sink());
     });
     address
 }
