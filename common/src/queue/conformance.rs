@@ -1,6 +1,6 @@
 //! What every backend of the queue seam must do, as tests that any of them can run.
 //!
-//! ```ignore
+//! ```text
 //! common::queue_conformance!(|| async { (my_queue, what_it_needs_to_live) });
 //! ```
 //! makes one `#[tokio::test]` of each. Topics get names of their own, so one queue, or one
