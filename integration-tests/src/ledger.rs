@@ -6,6 +6,9 @@ use md5::{Digest, Md5};
 
 use crate::request::Seen;
 
+/// What `./test` looks for: a test that says this gets no second try.
+const BROKEN: &str = "THE GUARANTEE IS BROKEN";
+
 pub fn hash(body: &[u8]) -> [u8; 16] {
     Md5::digest(body).into()
 }
@@ -45,7 +48,7 @@ impl Verdict {
     pub fn assert_nothing_lost_or_reordered(&self) {
         let bad = [("lost", &self.lost), ("altered", &self.altered), ("reordered", &self.reordered), ("overlapping", &self.overlapping)];
         for (what, places) in bad {
-            assert!(places.is_empty(), "{} {what}, such as {:?}", places.len(), &places[..places.len().min(5)]);
+            assert!(places.is_empty(), "{BROKEN}: {} {what}, such as {:?}", places.len(), &places[..places.len().min(5)]);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
-use integration_tests::gateway::{Setup, group};
+use integration_tests::gateway::{Gateway, Setup, group};
 use integration_tests::ledger::{Acked, judge};
 use integration_tests::payloads::{examples, sample};
 use integration_tests::producer::Producer;
@@ -15,6 +15,7 @@ use integration_tests::receiver::{Answer, Receiver};
 use integration_tests::request::Seen;
 use integration_tests::shim::Syncs;
 use integration_tests::small_disk::SmallDisk;
+use integration_tests::wait;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -93,6 +94,19 @@ async fn kill_9_under_64_clients_loses_nothing_acknowledged_twenty_times() {
     eprintln!("20 kills: {} acknowledged, {} delivered, {} repeats", acked.len(), verdict.delivered, verdict.repeats);
 }
 
+/// A cursor is written only when it has moved: no write for several intervals means that all is stored.
+async fn until_stored(gateway: &Gateway) {
+    let mut before = f64::NAN;
+    loop {
+        let writes = gateway.metric("mqgate_cursor_writes_total", &[("outcome", "stored")]).await;
+        if writes.to_bits() == before.to_bits() {
+            return;
+        }
+        before = writes;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_repeats_no_done_record_behind_a_stuck_one() {
     let receiver = Receiver::start(|s| Answer::Status(if s.key() == Some("stuck") { 500 } else { 200 })).await;
@@ -105,7 +119,7 @@ async fn a_crash_repeats_no_done_record_behind_a_stuck_one() {
         producer.batch(&lines, &json!({})).await;
     }
     receiver.until_done(20_000, Duration::from_secs(30)).await;
-    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    until_stored(&gateway).await;
     let group = gateway.group("g").await;
     assert_eq!(group["partitions"][0]["cursor"], 0, "{group}");
     gateway.kill();
@@ -128,7 +142,7 @@ async fn the_cursor_stands_at_the_oldest_unfinished_record_when_killed() {
         producer.plain(Some(&format!("k{n}")), &[], Bytes::from(n.to_string())).await.unwrap();
     }
     receiver.until_done(99, Duration::from_secs(10)).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    until_stored(&gateway).await;
     assert_eq!(gateway.group("g").await["partitions"][0]["cursor"], 5);
     gateway.kill();
     receiver.script(|_| Answer::Status(200));
@@ -178,11 +192,17 @@ async fn a_failed_sync_stops_writes_until_a_restart() {
     let receiver = Receiver::ok().await;
     let dir = tempfile::tempdir().unwrap();
     let syncs = Syncs::new(dir.path());
-    let mut setup = Setup::groups([group("g", "t", &receiver.url(), &json!({}))]);
+    // Neither a cursor nor a claim is to be what fails first.
+    let mut setup = Setup::groups([group("g", "t", &receiver.url(), &json!({"commit_interval": "1h"}))]);
     setup.environment = syncs.environment();
     let mut gateway = setup.start().await;
     let producer = Producer::new(gateway.api, "t");
     let mut acked = vec![producer.plain(Some("k"), &[], Bytes::from_static(b"before")).await.unwrap()];
+    wait::until("every partition is served", Duration::from_secs(10), || async {
+        let partitions = gateway.group("g").await["partitions"].as_array().unwrap().clone();
+        (partitions.len() == 4 && partitions.iter().all(|p| p["live"].is_object())).then_some(())
+    })
+    .await;
     syncs.fail();
     let refused = producer.plain(Some("k"), &[], Bytes::from_static(b"during")).await.unwrap_err();
     assert_eq!(refused.status, Some(504), "what a failed sync leaves on the disk, nobody knows: {refused:?}");
