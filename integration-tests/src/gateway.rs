@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::wait;
 
+mod served;
 mod watch;
 
 /// What a gateway is started with.

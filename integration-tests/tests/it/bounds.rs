@@ -116,6 +116,7 @@ async fn fifty_thousand_keys_make_no_series_and_a_scrape_stays_quick() {
     let producer = Producer::new(gateway.api, "t");
     producer.plain(Some("first"), &[], Bytes::from_static(b"x")).await.unwrap();
     receiver.until_done(1, Duration::from_secs(3)).await;
+    gateway.until_served("g", 4).await;
     // Labels that come with the first delivery of each kind are there now.
     let names = async || {
         let text = gateway.metrics().await;

@@ -15,7 +15,6 @@ use integration_tests::receiver::{Answer, Receiver};
 use integration_tests::request::Seen;
 use integration_tests::shim::Syncs;
 use integration_tests::small_disk::SmallDisk;
-use integration_tests::wait;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -198,11 +197,7 @@ async fn a_failed_sync_stops_writes_until_a_restart() {
     let mut gateway = setup.start().await;
     let producer = Producer::new(gateway.api, "t");
     let mut acked = vec![producer.plain(Some("k"), &[], Bytes::from_static(b"before")).await.unwrap()];
-    wait::until("every partition is served", Duration::from_secs(10), || async {
-        let partitions = gateway.group("g").await["partitions"].as_array().unwrap().clone();
-        (partitions.len() == 4 && partitions.iter().all(|p| p["live"].is_object())).then_some(())
-    })
-    .await;
+    gateway.until_served("g", 4).await;
     syncs.fail();
     let refused = producer.plain(Some("k"), &[], Bytes::from_static(b"during")).await.unwrap_err();
     assert_eq!(refused.status, Some(504), "what a failed sync leaves on the disk, nobody knows: {refused:?}");
