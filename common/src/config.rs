@@ -7,11 +7,12 @@
 
 use std::io::Read;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use jsonc_parser::common::Range;
 
+pub use self::backend::{Brokers, CoordinatorConfig, EmbeddedQueueConfig, KafkaQueueConfig, Properties, QueueConfig, ZooKeeperConfig};
 pub use self::check::verdict;
 pub use self::cloud::is_cloud_metadata;
 pub use self::fault::{Fault, Faults, Place, Warning};
@@ -21,13 +22,17 @@ use self::leaf::Leaf;
 pub use self::overrides::Overrides;
 pub use self::reference::reference;
 pub use self::render::Colour;
+pub use self::role::Role;
 pub use self::schema::json_schema;
 use self::section::Nested;
 pub use self::source::Position;
 use self::source::Source;
+pub use self::words::{Order, Serializer, SuccessStatus};
+use crate::coordinator::zookeeper::Ensemble;
 use crate::ids::{GroupName, Topic};
 use crate::record::TimestampMs;
 
+mod backend;
 mod check;
 mod cloud;
 mod effective;
@@ -37,14 +42,17 @@ mod leaf;
 mod nearest;
 mod overrides;
 mod reference;
+mod reload;
 mod render;
 mod resolve;
+mod role;
 mod schema;
 mod section;
 mod source;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod words;
 
 /// A configuration to run with, and what its author should know.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,26 +61,26 @@ pub struct Loaded {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads a file; flags overrule it.
+/// Reads a file; flags overrule it. Without a role, for the one that the file seems to be for.
 ///
 /// # Errors
 /// Everything that is wrong with either, at once; a syntax error hides what comes after it.
-pub fn load(path: &Path, overrides: &Overrides) -> Result<Loaded, Faults> {
+pub fn load(role: impl Into<Option<Role>>, path: &Path, overrides: &Overrides) -> Result<Loaded, Faults> {
     let name = path.display().to_string();
     let opened = std::fs::File::open(path).map_err(|error| unreadable(&name, &error))?;
-    load_from(&name, opened, overrides)
+    load_from(role, &name, opened, overrides)
 }
 
 /// Reads what comes from elsewhere than a file, such as standard input; messages call it `name`.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_from(name: &str, reader: impl Read, overrides: &Overrides) -> Result<Loaded, Faults> {
+pub fn load_from(role: impl Into<Option<Role>>, name: &str, reader: impl Read, overrides: &Overrides) -> Result<Loaded, Faults> {
     // One byte more than is accepted, so that a pipe without an end is left alone, too.
     let limit = source::MAX_FILE_BYTES as u64 + 1;
     let mut bytes = Vec::new();
     reader.take(limit).read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
-    parse(name, &bytes, overrides)
+    parse(role, name, &bytes, overrides)
 }
 
 fn unreadable(name: &str, error: &std::io::Error) -> Faults {
@@ -83,34 +91,36 @@ fn unreadable(name: &str, error: &std::io::Error) -> Faults {
 ///
 /// # Errors
 /// As [`load`].
-pub fn parse(name: &str, bytes: &[u8], overrides: &Overrides) -> Result<Loaded, Faults> {
+pub fn parse(role: impl Into<Option<Role>>, name: &str, bytes: &[u8], overrides: &Overrides) -> Result<Loaded, Faults> {
     let source = Source::new(name, bytes).map_err(|why| Faults(vec![Fault::of_file(name, why.to_string())]))?;
     let mut report = Report::new(Some(&source));
     let file = tree::parse(&source, &mut report).and_then(|root| Nested::<File>::new().read(&root, "$", &mut report));
-    resolve(file, overrides, report)
+    resolve(role.into(), file, overrides, report)
 }
 
 /// Without a file: defaults and flags.
 ///
 /// # Errors
 /// Everything that is wrong with the flags.
-pub fn defaults(overrides: &Overrides) -> Result<Loaded, Faults> {
-    resolve(default_file(), overrides, Report::new(None))
+pub fn defaults(role: Role, overrides: &Overrides) -> Result<Loaded, Faults> {
+    resolve(Some(role), default_file(), overrides, Report::new(None))
 }
 
 fn default_file() -> Option<File> {
     Nested::new().absent(&Spot { path: "$".to_owned(), origin: Origin::Within(Range::new(0, 0)) })
 }
 
-fn resolve(file: Option<File>, overrides: &Overrides, mut report: Report<'_>) -> Result<Loaded, Faults> {
+fn resolve(role: Option<Role>, file: Option<File>, overrides: &Overrides, mut report: Report<'_>) -> Result<Loaded, Faults> {
     let config = match file {
         Some(mut file) => {
-            overrides.apply(&mut file, &mut report);
-            resolve::config(file, &mut report)
+            let role = role.unwrap_or_else(|| Role::of(&file));
+            overrides.apply(role, &mut file, &mut report);
+            resolve::config(role, file, &mut report)
         }
         None => {
             // The flags are looked at all the same.
-            default_file().iter_mut().for_each(|file| overrides.apply(file, &mut report));
+            let role = role.unwrap_or(Role::Standalone);
+            default_file().iter_mut().for_each(|file| overrides.apply(role, file, &mut report));
             None
         }
     };
@@ -120,33 +130,13 @@ fn resolve(file: Option<File>, overrides: &Overrides, mut report: Report<'_>) ->
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// Whose configuration it is.
+    pub role: Role,
     pub queue: QueueConfig,
     pub coordinator: CoordinatorConfig,
     pub proxy: ProxyConfig,
     pub pusher: PusherConfig,
     pub groups: Vec<GroupConfig>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum QueueConfig {
-    Embedded(EmbeddedQueueConfig),
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct EmbeddedQueueConfig {
-    pub dir: PathBuf,
-    /// Of a topic that comes into being with its first message.
-    pub partitions: u32,
-    pub auto_create_topics: bool,
-    pub retention: Duration,
-    /// `None`: no bound but the disk.
-    pub retention_bytes: Option<u64>,
-    pub max_topics: u32,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum CoordinatorConfig {
-    Embedded { dir: PathBuf },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -179,8 +169,14 @@ pub struct PusherConfig {
 #[derive(Clone, Debug, PartialEq)]
 pub struct GroupConfig {
     pub group: GroupName,
+    /// Whether the name was written. Otherwise it is made of `url`, and changes with it.
+    pub named: bool,
     pub url: http::Uri,
     pub topics: Vec<Topic>,
+    /// `None`: the embedded queue.
+    pub brokers: Option<Brokers>,
+    /// `None`: the embedded coordinator.
+    pub ensemble: Option<Ensemble>,
     pub worker_num: usize,
     pub retry_times: u32,
     pub bypass_failed: bool,
@@ -216,26 +212,6 @@ pub enum InitialFrom {
     Oldest,
     Newest,
     Time(TimestampMs),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    Key,
-    Partition,
-    None,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Serializer {
-    Raw,
-    /// What the original proxy wrote: an envelope around `Data`.
-    Json,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SuccessStatus {
-    Any2xx,
-    Exactly(u16),
 }
 
 /// A text that is never printed.

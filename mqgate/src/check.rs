@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use common::config::{self, Overrides};
+use common::config::{self, Overrides, Role};
 
 use crate::failure::Failure;
 use crate::output;
@@ -12,6 +12,7 @@ use crate::output;
 #[command(after_help = "\
 Examples:
   mqgate check mqgate.json
+  mqgate check mqgate.json --for proxy
   mqgate check mqgate.json --json | jq .proxy.listen
 
 Every fault is reported at once, with line, column and the nearest valid name; the exit code is 2 then.")]
@@ -19,9 +20,30 @@ pub(crate) struct Args {
     /// The configuration; `-` is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The command that will read it [default: pusher if it speaks of Kafka or ZooKeeper, else standalone]
+    #[arg(long = "for", value_name = "COMMAND")]
+    role: Option<Command>,
     /// Print the values in effect alone, as a file that says the same
     #[arg(long)]
     json: bool,
+}
+
+/// Those that read a configuration.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum Command {
+    Standalone,
+    Proxy,
+    Pusher,
+}
+
+impl From<Command> for Role {
+    fn from(command: Command) -> Self {
+        match command {
+            Command::Standalone => Self::Standalone,
+            Command::Proxy => Self::Proxy,
+            Command::Pusher => Self::Pusher,
+        }
+    }
 }
 
 impl Args {
@@ -36,11 +58,11 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let (name, overrides) = (args.name(), Overrides::default());
+    let (name, role, overrides) = (args.name(), args.role.map(Role::from), Overrides::default());
     let loaded = if args.is_standard_input() {
-        config::load_from(&name, std::io::stdin().lock(), &overrides)
+        config::load_from(role, &name, std::io::stdin().lock(), &overrides)
     } else {
-        config::load(&args.file, &overrides)
+        config::load(role, &args.file, &overrides)
     };
     let loaded = loaded.map_err(|faults| Failure::Configuration(faults.render(output::colour_of_stderr())))?;
     if args.json {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use common::config::{self, Config, Loaded, Overrides};
+use common::config::{self, Config, Loaded, Overrides, Role};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
     if args.zookeepers.is_some() {
         return Err(later::flag_needs("--zookeepers", "ZooKeeper"));
     }
-    let overrides = Overrides { listen: args.listen, admin: args.admin, data_dir: args.data_dir, push: args.push };
+    let overrides = Overrides { listen: args.listen, admin: args.admin, data_dir: args.data_dir, push: args.push, ..Overrides::default() };
     let loaded =
         load(args.config.as_deref(), &overrides).map_err(|faults| Failure::Configuration(faults.render(output::colour_of_stderr())))?;
     common::telemetry::init_logs();
@@ -72,8 +72,8 @@ pub(crate) fn run(args: Args) -> Result<(), Failure> {
 
 fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, config::Faults> {
     match file {
-        Some(file) => config::load(file, overrides),
-        None => config::defaults(overrides),
+        Some(file) => config::load(Role::Standalone, file, overrides),
+        None => config::defaults(Role::Standalone, overrides),
     }
 }
 

@@ -203,6 +203,9 @@ fn topic() -> Topic {
 fn group(url: &str) -> GroupConfig {
     GroupConfig {
         group: GroupName::new("g").expect("it is legal"),
+        named: true,
+        brokers: None,
+        ensemble: None,
         url: url.parse().expect("it is a URL"),
         topics: vec![topic()],
         worker_num: IN_FLIGHT as usize,

@@ -2,37 +2,87 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::leaf::{size, span, url};
+use super::leaf::{server, size, span, url};
 use super::{
-    Config, CoordinatorConfig, EmbeddedQueueConfig, GroupConfig, InitialFrom, Order, ProxyConfig, PusherConfig, QueueConfig, Secret,
-    Serializer, SuccessStatus,
+    Brokers, Config, CoordinatorConfig, EmbeddedQueueConfig, GroupConfig, InitialFrom, KafkaQueueConfig, ProxyConfig, PusherConfig,
+    QueueConfig, Secret, SuccessStatus, ZooKeeperConfig,
 };
+use crate::coordinator::zookeeper::{AclMode, Ensemble};
+
+/// What stands for a secret.
+#[derive(Clone, Copy)]
+pub(super) enum Secrets {
+    /// `"***"`.
+    Hidden,
+    /// Itself: to compare, never to be shown.
+    Exposed,
+}
 
 impl Config {
     /// What is in effect, as a file that would say the same, on several lines. Secrets are `"***"`,
     /// and so are user and password of a URL.
     pub fn effective(&self) -> String {
-        format!("{:#}", self.to_json())
+        format!("{:#}", self.to_json(Secrets::Hidden))
     }
 
     /// The same in one line, for a log.
     pub fn effective_in_one_line(&self) -> String {
-        self.to_json().to_string()
+        self.to_json(Secrets::Hidden).to_string()
     }
 
-    fn to_json(&self) -> Value {
-        let CoordinatorConfig::Embedded { dir } = &self.coordinator;
-        let QueueConfig::Embedded(queue) = &self.queue;
-        json!({
-            "queue": { "embedded": embedded(queue) },
-            "coordinator": { "embedded": { "dir": dir } },
-            "proxy": proxy(&self.proxy),
-            "pusher": pusher(&self.pusher),
-            "consumer_groups": self.groups.iter().map(group).collect::<Vec<_>>(),
-        })
+    pub(super) fn to_json(&self, secrets: Secrets) -> Value {
+        let mut value = json!({});
+        if let Some(ensemble) = self.ensemble() {
+            put_ensemble(&mut value, ensemble);
+        }
+        value["queue"] = match &self.queue {
+            QueueConfig::Embedded(queue) => json!({ "embedded": embedded(queue) }),
+            QueueConfig::Kafka(queue) => json!({ "kafka": kafka(queue, secrets) }),
+        };
+        value["coordinator"] = match &self.coordinator {
+            CoordinatorConfig::Embedded { dir } => json!({ "embedded": { "dir": dir } }),
+            CoordinatorConfig::ZooKeeper(config) => json!({ "zookeeper": zookeeper(config, secrets) }),
+        };
+        value["proxy"] = proxy(&self.proxy, secrets);
+        if let QueueConfig::Kafka(queue) = &self.queue {
+            value["proxy"]["compression"] = json!(queue.compression.word());
+            value["proxy"]["partitioner"] = json!(queue.partitioner.word());
+            value["proxy"]["auto_create_topics"] = json!(queue.auto_create_topics);
+        }
+        value["pusher"] = pusher(&self.pusher, secrets);
+        value["consumer_groups"] = self.groups.iter().map(group).collect();
+        value
     }
+
+    /// The file's own, if anything of it is used.
+    fn ensemble(&self) -> Option<&Ensemble> {
+        match (&self.coordinator, &self.queue) {
+            (CoordinatorConfig::ZooKeeper(zookeeper), _) => Some(&zookeeper.ensemble),
+            (CoordinatorConfig::Embedded { .. }, QueueConfig::Kafka(queue)) => registered(&queue.brokers),
+            (CoordinatorConfig::Embedded { .. }, QueueConfig::Embedded(_)) => None,
+        }
+    }
+}
+
+fn registered(brokers: &Brokers) -> Option<&Ensemble> {
+    match brokers {
+        Brokers::Registered(ensemble) => Some(ensemble),
+        Brokers::Listed(_) => None,
+    }
+}
+
+fn listed(brokers: &Brokers) -> Option<&[String]> {
+    match brokers {
+        Brokers::Listed(brokers) => Some(brokers),
+        Brokers::Registered(_) => None,
+    }
+}
+
+fn put_ensemble(value: &mut Value, ensemble: &Ensemble) {
+    value["zookeepers"] = json!(server::hosts(ensemble));
+    value["zk_path"] = json!(if ensemble.chroot().is_empty() { "/" } else { ensemble.chroot() });
 }
 
 fn embedded(queue: &EmbeddedQueueConfig) -> Value {
@@ -46,11 +96,27 @@ fn embedded(queue: &EmbeddedQueueConfig) -> Value {
     })
 }
 
-fn proxy(proxy: &ProxyConfig) -> Value {
+fn kafka(queue: &KafkaQueueConfig, secrets: Secrets) -> Value {
+    let properties: Map<String, Value> = match secrets {
+        Secrets::Hidden => queue.properties.shown().map(|(name, value)| (name.to_owned(), json!(value.unwrap_or("***")))).collect(),
+        Secrets::Exposed => queue.properties.expose().iter().map(|(name, value)| (name.clone(), json!(value))).collect(),
+    };
+    json!({ "brokers": listed(&queue.brokers), "properties": properties })
+}
+
+fn zookeeper(config: &ZooKeeperConfig, secrets: Secrets) -> Value {
+    let acl = match config.acl {
+        AclMode::Open => "open",
+        AclMode::Creator => "creator",
+    };
+    json!({ "digest": secret(config.digest.as_ref(), "***:***", secrets), "acl": acl })
+}
+
+fn proxy(proxy: &ProxyConfig, secrets: Secrets) -> Value {
     json!({
         "listen": proxy.listen,
         "admin": proxy.admin,
-        "admin_token": secret(proxy.admin_token.as_ref()),
+        "admin_token": secret(proxy.admin_token.as_ref(), "***", secrets),
         "allow_anonymous": proxy.allow_anonymous,
         "produce_timeout": duration(proxy.produce_timeout),
         "max_message_bytes": bytes(proxy.max_message_bytes),
@@ -63,10 +129,10 @@ fn proxy(proxy: &ProxyConfig) -> Value {
     })
 }
 
-fn pusher(pusher: &PusherConfig) -> Value {
+fn pusher(pusher: &PusherConfig, secrets: Secrets) -> Value {
     json!({
         "admin": pusher.admin,
-        "admin_token": secret(pusher.admin_token.as_ref()),
+        "admin_token": secret(pusher.admin_token.as_ref(), "***", secrets),
         "instance": pusher.instance,
         "session_timeout": duration(pusher.session_timeout),
         "drain_timeout": duration(pusher.drain_timeout),
@@ -87,10 +153,10 @@ fn group(group: &GroupConfig) -> Value {
         "connect_timeout": duration(group.connect_timeout),
         "processing_timeout": group.processing_timeout.map(duration),
         "retry_backoff": { "initial": duration(group.retry_backoff.initial), "max": duration(group.retry_backoff.max) },
-        "order": order_name(group.order),
+        "order": group.order.name(),
         "delay": group.delay.map(duration),
         "dead_letter_topic": group.dead_letter_topic,
-        "serializer": serializer(group.serializer),
+        "serializer": group.serializer.name(),
         "content_type": group.content_type.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes())),
         "success_status": status(group.success_status),
         "retry_after_max": duration(group.retry_after_max),
@@ -106,6 +172,12 @@ fn group(group: &GroupConfig) -> Value {
         InitialFrom::Time(ms) => ("initial_from", json!(time(ms))),
     };
     value[name] = begin;
+    if let Some(brokers) = &group.brokers {
+        value["brokers"] = json!(listed(brokers));
+    }
+    if let Some(ensemble) = group.ensemble.as_ref().or(group.brokers.as_ref().and_then(registered)) {
+        put_ensemble(&mut value, ensemble);
+    }
     value
 }
 
@@ -117,28 +189,16 @@ fn bytes(size: usize) -> String {
     size::spell(size as u64)
 }
 
-fn secret(secret: Option<&Secret>) -> Option<&'static str> {
-    secret.map(|_| "***")
-}
-
-pub(super) fn order_name(order: Order) -> &'static str {
-    match order {
-        Order::Key => "key",
-        Order::Partition => "partition",
-        Order::None => "none",
-    }
-}
-
-fn serializer(serializer: Serializer) -> &'static str {
-    match serializer {
-        Serializer::Raw => "raw",
-        Serializer::Json => "json",
-    }
+fn secret<'s>(secret: Option<&'s Secret>, hidden: &'s str, secrets: Secrets) -> Option<&'s str> {
+    secret.map(|secret| match secrets {
+        Secrets::Hidden => hidden,
+        Secrets::Exposed => secret.expose(),
+    })
 }
 
 fn status(status: SuccessStatus) -> Value {
     match status {
-        SuccessStatus::Any2xx => json!("2xx"),
+        SuccessStatus::Any2xx => json!(status.to_string()),
         SuccessStatus::Exactly(status) => json!(status),
     }
 }

@@ -68,6 +68,10 @@ impl Spot {
         !matches!(self.origin, Origin::Within(_))
     }
 
+    pub(super) fn is_flag(&self) -> bool {
+        self.origin == Origin::Flag
+    }
+
     pub(super) fn flag(name: &str) -> Self {
         Self { path: name.to_owned(), origin: Origin::Flag }
     }

@@ -7,20 +7,38 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub(super) use self::group::{Arbiter, Backoff, Format, Group};
-use super::leaf::{Choice, Count, Flag, Leaf, List, Maybe, SecretText, Size, Span, Text, address};
+use super::leaf::{Choice, Count, Flag, Leaf, List, Maybe, PropertyList, SecretText, Size, Span, Text, address, server};
 use super::section::{Field, Given, Nested, Reader, Retired, Section, section};
+use crate::coordinator::zookeeper::AclMode;
+use crate::queue::kafka::{Compression, Partitioner};
 
 mod group;
 
-const NEEDS_KAFKA: Retired = Retired::Refused("needs the Kafka queue, which this version does not have yet");
-const NEEDS_ZOOKEEPER: Retired = Retired::Refused("needs ZooKeeper, which this version does not have yet");
+impl File {
+    /// Whether it names servers for groups that name none.
+    pub(super) fn names_servers(&self) -> bool {
+        self.zookeepers.is_set() || self.zk_path.is_set()
+    }
+}
+
+/// One entry may name several, as a connect string does.
+type Servers = List<Text<Vec<String>>>;
+
+const ZOOKEEPERS: Servers =
+    List { of: Text { what: "a server such as \"127.0.0.1:2181\"", default: None, parse: server::zookeepers }, least: 1 };
+const BROKERS: Servers = List { of: Text { what: "a broker such as \"127.0.0.1:9092\"", default: None, parse: server::brokers }, least: 1 };
+const ZK_PATH: Text<String> = Text { what: "a path such as \"/kafka\"", default: None, parse: server::chroot };
 
 section! {
     /// The whole file.
     File {
-        /// Where messages are kept.
+        /// The ensemble: its servers. Cursors are kept there, and Kafka's brokers are found there unless they are listed.
+        zookeepers: Maybe<Servers> = Maybe(ZOOKEEPERS, "[\"127.0.0.1:2181\"]"),
+        /// The path in it under which everything lies, Kafka's own nodes too.
+        zk_path: Maybe<Text<String>> = Maybe(ZK_PATH, "\"/\""),
+        /// Where messages are kept: one of the two. `standalone` has the embedded queue unless the file says otherwise, `proxy` and `pusher` have Kafka.
         queue: Nested<Queue> = Nested::new(),
-        /// Where cursors are kept, and who serves which partition.
+        /// Where cursors are kept, and who serves which partition: one of the two. Beside the embedded queue the embedded one; beside Kafka, ZooKeeper unless the file says otherwise.
         coordinator: Nested<Coordinator> = Nested::new(),
         /// Taking messages in.
         proxy: Nested<Proxy> = Nested::new(),
@@ -31,9 +49,7 @@ section! {
     }
     retired {
         "$schema": Retired::Foreign("where editors find the schema, `configs/mqgate.schema.json`"),
-        "zookeepers": NEEDS_ZOOKEEPER,
-        "zk_path": NEEDS_ZOOKEEPER,
-        "brokers": NEEDS_KAFKA,
+        "brokers": Retired::Refused("belongs in `queue.kafka`"),
         "callbacks": Retired::Refused("is called `consumer_groups` here"),
         "connection_pool_size": Retired::Ignored("a group has as many connections as attempts in flight, `worker_num`"),
         "stat_server_port": Retired::Ignored("`pusher.admin` is where metrics and state are served"),
@@ -47,10 +63,10 @@ section! {
     Queue {
         /// A durable log in a folder of this machine, for one process.
         embedded: Nested<EmbeddedQueue> = Nested::new(),
+        /// Apache Kafka, for any number of processes on many machines.
+        kafka: Nested<KafkaQueue> = Nested::new(),
     }
-    retired {
-        "kafka": NEEDS_KAFKA,
-    }
+    retired {}
 }
 
 section! {
@@ -73,21 +89,43 @@ section! {
 }
 
 section! {
+    /// Kafka.
+    KafkaQueue {
+        /// Some brokers of the cluster; the others are learnt from them.
+        brokers: Maybe<Servers> = Maybe(BROKERS, "those registered in `zookeepers`"),
+        /// Settings of the Kafka client (librdkafka) for every cluster, such as `security.protocol`. Those on which promises rest are refused.
+        properties: PropertyList = PropertyList,
+    }
+    retired {}
+}
+
+section! {
     /// One coordinator, named by its kind.
     Coordinator {
         /// A store in a folder of this machine, for one pusher process.
         embedded: Nested<EmbeddedCoordinator> = Nested::new(),
+        /// Apache ZooKeeper at `zookeepers`, for any number of pushers that share the work.
+        zookeeper: Nested<ZooKeeper> = Nested::new(),
     }
-    retired {
-        "zookeeper": NEEDS_ZOOKEEPER,
-    }
+    retired {}
 }
 
 section! {
     /// The embedded coordinator.
     EmbeddedCoordinator {
-        /// The folder it lives in; the queue's own unless given.
-        dir: Maybe<Text<PathBuf>> = Maybe(Text { what: "a folder's path", default: None, parse: folder }, "the queue's"),
+        /// The folder it lives in; the embedded queue's own unless given.
+        dir: Maybe<Text<PathBuf>> = Maybe(Text { what: "a folder's path", default: None, parse: folder }, "the queue's, else \"./mqgate-data\""),
+    }
+    retired {}
+}
+
+section! {
+    /// ZooKeeper, for all groups together; a group may have an ensemble of its own.
+    ZooKeeper {
+        /// `user:password`, by which every connection authenticates itself.
+        digest: Maybe<SecretText> = Maybe(SecretText, "null"),
+        /// Who may do what with the nodes that are made: `open` everybody everything, as with the original; `creator` the owner of `digest` everything, others read.
+        acl: Choice<AclMode> = Choice { default: "open", values: &[("open", AclMode::Open), ("creator", AclMode::Creator)] },
     }
     retired {}
 }
@@ -119,27 +157,14 @@ section! {
         idle_timeout: Span = Span::new("75s", "10ms", "1d"),
         /// How long open requests may take to end on SIGTERM.
         drain_timeout: Span = Span::new("25s", "1ms", "1h").or_zero(),
-        /// Belongs to the Kafka queue: messages are sent as they are to the embedded one.
-        compression: Choice<Kafka> = Choice { default: "none", values: &[
-            ("none", Kafka::SameEmbedded), ("gzip", Kafka::Only), ("snappy", Kafka::Only), ("lz4", Kafka::Only), ("zstd", Kafka::Only),
-        ] },
-        /// How a key chooses its partition: as Kafka's Java client does. The others belong to the Kafka queue.
-        partitioner: Choice<Kafka> = Choice { default: "murmur2_random", values: &[
-            ("murmur2_random", Kafka::SameEmbedded), ("murmur2", Kafka::Only), ("consistent_random", Kafka::Only),
-            ("consistent", Kafka::Only), ("fnv1a_random", Kafka::Only), ("fnv1a", Kafka::Only), ("random", Kafka::Only),
-        ] },
-        /// Belongs to the Kafka queue; `queue.embedded.auto_create_topics` is the embedded one's.
+        /// How batches travel to Kafka and lie there.
+        compression: Choice<Compression> = Choice { default: "none", values: Compression::ALL },
+        /// How a key chooses its partition: as Kafka's Java client does. Producers of a topic must agree. The others belong to the Kafka queue.
+        partitioner: Choice<Partitioner> = Choice { default: "murmur2_random", values: Partitioner::ALL },
+        /// Whether a message to an unknown topic makes the topic in Kafka. `queue.embedded.auto_create_topics` is the embedded queue's.
         auto_create_topics: Flag = Flag(false),
     }
     retired {}
-}
-
-/// What a choice of the Kafka queue means to the embedded one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kafka {
-    /// What it does anyway.
-    SameEmbedded,
-    Only,
 }
 
 section! {

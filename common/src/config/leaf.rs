@@ -6,11 +6,13 @@ use jsonc_parser::common::Ranged;
 
 pub(super) use self::choice::Choice;
 pub(super) use self::count::Count;
+pub(super) use self::properties::PropertyList;
 pub(super) use self::secret::SecretText;
 pub(super) use self::size::Size;
 pub(super) use self::span::Span;
 pub(super) use self::status::Status;
 pub(super) use self::text::Text;
+pub(super) use self::unset::Unset;
 use super::fault::{Report, Spot};
 use super::section::{Field, Given, Retired};
 use super::tree;
@@ -18,11 +20,14 @@ use super::tree;
 pub(super) mod address;
 mod choice;
 mod count;
+mod properties;
 mod secret;
+pub(super) mod server;
 pub(super) mod size;
 pub(super) mod span;
 mod status;
 mod text;
+mod unset;
 pub(super) mod url;
 
 pub(super) trait Leaf {
@@ -44,16 +49,38 @@ pub(super) trait Leaf {
 #[derive(Debug)]
 pub(super) enum Kind {
     Flag,
-    Integer { min: u64, max: u64 },
-    Duration { min: &'static str, max: &'static str, zero: bool },
-    Size { min: u64, max: u64 },
-    Text { what: &'static str },
+    Integer {
+        min: u64,
+        max: u64,
+    },
+    Duration {
+        min: &'static str,
+        max: &'static str,
+        zero: bool,
+    },
+    Size {
+        min: u64,
+        max: u64,
+    },
+    Text {
+        what: &'static str,
+    },
     Secret,
     Status,
     Choice(Vec<&'static str>),
+    Properties,
     Nullable(Box<Kind>),
-    List { of: Box<Kind>, least: usize },
-    Object { about: &'static str, fields: Vec<Field>, retired: &'static [(&'static str, Retired)] },
+    /// As nullable, and the empty text is the same.
+    Unset(Box<Kind>),
+    List {
+        of: Box<Kind>,
+        least: usize,
+    },
+    Object {
+        about: &'static str,
+        fields: Vec<Field>,
+        retired: &'static [(&'static str, Retired)],
+    },
 }
 
 /// Reports a value of the wrong type, in the same words everywhere.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use super::fault::{Report, Spot};
 use super::file::{File, Group};
 use super::leaf::url::Callback;
-use super::leaf::{Leaf, address, url};
+use super::leaf::{Leaf, address, server, url};
+use super::role::Role;
 use super::section::{Given, Nested};
 use crate::ids::Topic;
 
@@ -14,8 +15,13 @@ use crate::ids::Topic;
 pub struct Overrides {
     /// `--listen`: overrules `proxy.listen`.
     pub listen: Option<String>,
-    /// `--admin`: overrules `pusher.admin`.
+    /// `--admin`: overrules the admin port that the process has, `proxy.admin` of a proxy and else `pusher.admin`.
     pub admin: Option<String>,
+    /// `--brokers HOST:PORT,...`: overrules `queue.kafka.brokers`, and what groups without `brokers` would find
+    /// registered. Says that the queue is Kafka.
+    pub brokers: Option<String>,
+    /// `--zookeepers HOST:PORT,.../chroot`: overrules the file's `zookeepers`, and its `zk_path` unless the flag has no path.
+    pub zookeepers: Option<String>,
     /// `--data-dir`: overrules the folders of queue and coordinator.
     pub data_dir: Option<PathBuf>,
     /// `--push TOPIC=URL`, as (topic, URL): adds a group that starts at the oldest message. Topics
@@ -24,15 +30,22 @@ pub struct Overrides {
 }
 
 const PUSH: &str = "--push";
+const BROKERS: &str = "--brokers";
+const ZOOKEEPERS: &str = "--zookeepers";
 
 impl Overrides {
-    pub(super) fn apply(&self, file: &mut File, report: &mut Report<'_>) {
+    pub(super) fn apply(&self, role: Role, file: &mut File, report: &mut Report<'_>) {
         if let (Some(listen), Some(proxy)) = (address("--listen", self.listen.as_deref(), report), &mut file.proxy.value) {
             proxy.listen.overrule("--listen", listen);
         }
-        if let (Some(admin), Some(pusher)) = (address("--admin", self.admin.as_deref(), report), &mut file.pusher.value) {
-            pusher.admin.overrule("--admin", admin);
+        let admin = match role {
+            Role::Proxy => file.proxy.value.as_mut().map(|proxy| &mut proxy.admin),
+            Role::Standalone | Role::Pusher => file.pusher.value.as_mut().map(|pusher| &mut pusher.admin),
+        };
+        if let (Some(address), Some(admin)) = (address("--admin", self.admin.as_deref(), report), admin) {
+            admin.overrule("--admin", address);
         }
+        self.apply_servers(file, report);
         if let Some(dir) = &self.data_dir {
             if let Some(queue) = file.queue.value.as_mut().and_then(|queue| queue.embedded.value.as_mut()) {
                 queue.dir.overrule("--data-dir", dir.clone());
@@ -43,6 +56,22 @@ impl Overrides {
         }
         if let Some(groups) = &mut file.consumer_groups.value {
             groups.extend(self.pushed(report).into_iter().map(|(callback, topics)| pushed_group(callback, topics)));
+        }
+    }
+
+    fn apply_servers(&self, file: &mut File, report: &mut Report<'_>) {
+        let listed = |name: &str, hosts: Vec<String>| vec![Given { value: Some(hosts), spot: Spot::flag(name) }];
+        if let Some(brokers) = flag(BROKERS, self.brokers.as_deref(), server::brokers, report)
+            && let Some(kafka) = file.queue.value.as_mut().and_then(|queue| queue.kafka.value.as_mut())
+        {
+            kafka.brokers.overrule(BROKERS, Some(listed(BROKERS, brokers)));
+        }
+        if let Some(ensemble) = flag(ZOOKEEPERS, self.zookeepers.as_deref(), server::ensemble, report) {
+            file.zookeepers.overrule(ZOOKEEPERS, Some(listed(ZOOKEEPERS, server::hosts(&ensemble))));
+            // A path that was left out is not taken for the root: every cursor would be out of sight.
+            if self.zookeepers.as_deref().is_some_and(|text| text.contains('/')) {
+                file.zk_path.overrule(ZOOKEEPERS, Some(ensemble.chroot().to_owned()));
+            }
         }
     }
 
@@ -63,8 +92,13 @@ impl Overrides {
     }
 }
 
-fn address(flag: &str, text: Option<&str>, report: &mut Report<'_>) -> Option<std::net::SocketAddr> {
-    address::parse(text?).map_err(|why| report.fault_at(&Spot::flag(flag), why)).ok()
+fn address(name: &str, text: Option<&str>, report: &mut Report<'_>) -> Option<std::net::SocketAddr> {
+    flag(name, text, address::parse, report)
+}
+
+/// What a flag stands for. `None`: it is not there, or wrong, and that is reported.
+fn flag<T>(name: &str, text: Option<&str>, parse: fn(&str) -> Result<T, String>, report: &mut Report<'_>) -> Option<T> {
+    parse(text?).map_err(|why| report.fault_at(&Spot::flag(name), why)).ok()
 }
 
 fn pushed_group(callback: Callback, topics: Vec<Topic>) -> Given<Group> {

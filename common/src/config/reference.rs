@@ -70,7 +70,9 @@ fn type_name(kind: &Kind) -> String {
         Kind::Secret => "secret".to_owned(),
         Kind::Status => "`\"2xx\"` or a status".to_owned(),
         Kind::Choice(_) => "one of".to_owned(),
+        Kind::Properties => "object of texts, numbers and booleans".to_owned(),
         Kind::Nullable(inner) => format!("{} or `null`", type_name(inner)),
+        Kind::Unset(inner) => format!("{}, `\"\"` or `null`", type_name(inner)),
         Kind::List { of, .. } => format!("list: {}", type_name(of)),
         Kind::Object { .. } => "object".to_owned(),
     }
@@ -83,8 +85,8 @@ fn bounds(kind: &Kind) -> String {
         Kind::Size { min, max } => format!("{} to {}", size::spell(*min), size::spell(*max)),
         Kind::Status => "200 to 299".to_owned(),
         Kind::Choice(names) => names.iter().map(|name| format!("`\"{name}\"`")).collect::<Vec<_>>().join(", "),
-        Kind::Nullable(inner) => bounds(inner),
+        Kind::Nullable(inner) | Kind::Unset(inner) => bounds(inner),
         Kind::List { least, .. } if *least > 0 => format!("at least {least}"),
-        Kind::Flag | Kind::Text { .. } | Kind::Secret | Kind::List { .. } | Kind::Object { .. } => String::new(),
+        Kind::Flag | Kind::Text { .. } | Kind::Secret | Kind::Properties | Kind::List { .. } | Kind::Object { .. } => String::new(),
     }
 }

@@ -95,7 +95,9 @@ fn kind(kind: &Kind) -> Value {
         Kind::Secret => json!({ "type": "string", "minLength": 1, "examples": ["env:NAME", "file:PATH"] }),
         Kind::Status => json!({ "anyOf": [{ "const": "2xx" }, { "type": "integer", "minimum": 200, "maximum": 299 }] }),
         Kind::Choice(names) => json!({ "enum": names }),
+        Kind::Properties => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
         Kind::Nullable(inner) => json!({ "anyOf": [self::kind(inner), { "type": "null" }] }),
+        Kind::Unset(inner) => json!({ "anyOf": [self::kind(inner), { "enum": ["", null] }] }),
         Kind::List { of, least } => json!({ "type": "array", "items": self::kind(of), "minItems": least }),
         Kind::Object { about, fields, retired } => object(about, fields, retired),
     }

@@ -33,6 +33,13 @@ impl<T> Given<T> {
     }
 }
 
+impl<T> Given<Option<T>> {
+    /// Whether it stands there, and is not `null`.
+    pub(super) fn is_set(&self) -> bool {
+        !matches!(self.value, Some(None))
+    }
+}
+
 /// A field as the schema and the reference see it.
 #[derive(Debug)]
 pub(super) struct Field {

@@ -2,12 +2,17 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::coordinator::zookeeper::AclMode;
+use crate::queue::kafka::{Compression, Partitioner};
 
 mod addresses;
 mod bounds;
 mod effective;
 mod groups;
+mod kafka;
 mod properties;
+mod reload;
+mod roles;
 mod shipped;
 mod syntax;
 mod values;
@@ -15,8 +20,11 @@ mod values;
 /// A place in the file by line and column, the path, and the message.
 type Seen = (usize, usize, String, String);
 
+/// By what the file says.
+const JUDGED: Option<Role> = None;
+
 fn read(text: &str) -> Result<Loaded, Faults> {
-    parse("t.json", text.as_bytes(), &Overrides::default())
+    parse(JUDGED, "t.json", text.as_bytes(), &Overrides::default())
 }
 
 fn seen(faults: &Faults) -> Vec<Seen> {
@@ -48,7 +56,28 @@ fn group(fields: &str) -> GroupConfig {
     loaded.config.groups[0].clone()
 }
 
+fn said(loaded: &Loaded) -> Vec<String> {
+    loaded.warnings.iter().map(|warning| format!("{}: {}", warning.path, warning.message)).collect()
+}
+
 fn warnings(text: &str) -> Vec<String> {
-    let of = |warning: &Warning| format!("{}: {}", warning.path, warning.message);
-    read(text).unwrap_or_else(|faults| panic!("{faults}")).warnings.iter().map(of).collect()
+    said(&read(text).unwrap_or_else(|faults| panic!("{faults}")))
+}
+
+/// As that command reads it.
+fn read_for(role: Role, text: &str) -> Config {
+    parse(role, "t.json", text.as_bytes(), &Overrides::default()).unwrap_or_else(|faults| panic!("{role}: {text}: {faults}")).config
+}
+
+/// Why that command refuses it.
+fn refused_for(role: Role, text: &str) -> Vec<Seen> {
+    seen(&parse(role, "t.json", text.as_bytes(), &Overrides::default()).expect_err(text))
+}
+
+fn ensemble(text: &str) -> Ensemble {
+    Ensemble::parse(text).unwrap()
+}
+
+fn listed(brokers: &[&str]) -> Brokers {
+    Brokers::Listed(brokers.iter().map(|broker| (*broker).to_owned()).collect())
 }

@@ -23,7 +23,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::watch as tokio_watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-pub use self::options::{Compression, Options, OptionsError, Partitioner};
+pub use self::options::{Compression, Options, OptionsError, Partitioner, PropertyError, check_property};
 
 use self::cluster::Cluster;
 use self::intake::Intake;

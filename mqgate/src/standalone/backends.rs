@@ -22,8 +22,9 @@ pub(super) struct Backends {
 impl Backends {
     /// Blocks on the disk, after a crash for as long as reading the journals takes.
     pub(super) fn open(config: &Config, registry: &mut Registry) -> Result<Self, Failure> {
-        let QueueConfig::Embedded(embedded) = &config.queue;
-        let CoordinatorConfig::Embedded { dir } = &config.coordinator;
+        let (QueueConfig::Embedded(embedded), CoordinatorConfig::Embedded { dir }) = (&config.queue, &config.coordinator) else {
+            return Err(Failure::usage("`standalone` on a Kafka queue comes with the next commit; leave `queue.kafka` out"));
+        };
         let messages = Store::open(&embedded.dir).map_err(Failure::failed)?;
         let cursors = if same_folder(&embedded.dir, dir) { messages.clone() } else { Store::open(dir).map_err(Failure::failed)? };
         let coordinator = Arc::new(EmbeddedCoordinator::open(&cursors).map_err(Failure::failed)?);

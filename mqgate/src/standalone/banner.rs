@@ -15,9 +15,11 @@ pub(super) struct Addresses {
 
 /// To the log for whoever collects it, and in one line to whoever sits before it.
 pub(super) fn announce(at: &Addresses, config: &Config) {
-    let QueueConfig::Embedded(queue) = &config.queue;
     let groups = config.groups.len();
-    info!(listen = %at.listen, admin = %at.admin, data_dir = %queue.dir.display(), groups, "ready");
+    match &config.queue {
+        QueueConfig::Embedded(queue) => info!(listen = %at.listen, admin = %at.admin, data_dir = %queue.dir.display(), groups, "ready"),
+        QueueConfig::Kafka(queue) => info!(listen = %at.listen, admin = %at.admin, brokers = %queue.brokers, groups, "ready"),
+    }
     if std::io::stderr().is_terminal() {
         let bold = Style::new().bold();
         let topic = config.groups.first().and_then(|group| group.topics.first()).map_or("hello", |topic| topic.as_str());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use common::config::{GroupConfig, InitialFrom, Order, Serializer, SuccessStatus};
+use common::config::{GroupConfig, InitialFrom};
 use http::Uri;
 use humantime::format_duration;
 
@@ -14,7 +14,7 @@ pub(super) fn policy(config: &GroupConfig) -> Policy {
         url: url(&config.url),
         topics: config.topics.clone(),
         worker_num: config.worker_num,
-        order: order(config.order).to_owned(),
+        order: config.order.name().to_owned(),
         retry_times: config.retry_times,
         retry_backoff: BackoffView { initial: duration(config.retry_backoff.initial), max: duration(config.retry_backoff.max) },
         bypass_failed: config.bypass_failed,
@@ -26,9 +26,9 @@ pub(super) fn policy(config: &GroupConfig) -> Policy {
         initial_from: initial_from(config.initial_from),
         delay: config.delay.map(duration),
         dead_letter_topic: config.dead_letter_topic.clone(),
-        serializer: serializer(config.serializer).to_owned(),
+        serializer: config.serializer.name().to_owned(),
         content_type: config.content_type.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()),
-        success_status: success_status(config.success_status),
+        success_status: config.success_status.to_string(),
         commit_interval: duration(config.commit_interval),
         max_in_flight_records: config.max_in_flight_records,
         max_in_flight_bytes: config.max_in_flight_bytes,
@@ -46,28 +46,6 @@ pub(super) fn url(url: &Uri) -> String {
 
 fn duration(duration: Duration) -> String {
     format_duration(duration).to_string().replace(' ', "")
-}
-
-fn order(order: Order) -> &'static str {
-    match order {
-        Order::Key => "key",
-        Order::Partition => "partition",
-        Order::None => "none",
-    }
-}
-
-fn serializer(serializer: Serializer) -> &'static str {
-    match serializer {
-        Serializer::Raw => "raw",
-        Serializer::Json => "json",
-    }
-}
-
-fn success_status(status: SuccessStatus) -> String {
-    match status {
-        SuccessStatus::Any2xx => "2xx".to_owned(),
-        SuccessStatus::Exactly(code) => code.to_string(),
-    }
 }
 
 fn initial_from(initial: InitialFrom) -> String {

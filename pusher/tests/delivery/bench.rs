@@ -22,6 +22,9 @@ use tokio::sync::watch;
 pub(crate) fn group(url: &str) -> GroupConfig {
     GroupConfig {
         group: GroupName::new("g").unwrap(),
+        named: true,
+        brokers: None,
+        ensemble: None,
         url: url.parse().unwrap(),
         topics: vec![Topic::new("t").unwrap()],
         worker_num: 16,

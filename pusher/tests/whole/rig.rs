@@ -200,6 +200,9 @@ pub(crate) fn cursor(progress: Option<common::coordinator::Progress>) -> Option<
 pub(crate) fn group(name: &str, receiver: std::net::SocketAddr, topics: &[&str]) -> GroupConfig {
     GroupConfig {
         group: GroupName::new(name).unwrap(),
+        named: true,
+        brokers: None,
+        ensemble: None,
         url: format!("http://{receiver}/{name}").parse().unwrap(),
         topics: topics.iter().map(|topic| named(topic)).collect(),
         worker_num: 16,

@@ -1,9 +1,8 @@
 //! One entry of `consumer_groups`.
 
-use super::NEEDS_KAFKA;
-use super::NEEDS_ZOOKEEPER;
+use super::{BROKERS, Servers, ZK_PATH, ZOOKEEPERS};
 use crate::config::leaf::url::{self, Callback};
-use crate::config::leaf::{Choice, Count, Flag, Leaf, List, Maybe, Size, Span, Status, Text};
+use crate::config::leaf::{Choice, Count, Flag, Leaf, List, Maybe, Size, Span, Status, Text, Unset};
 use crate::config::section::{Field, Given, Nested, Reader, Retired, Section, section};
 use crate::config::{Order, Serializer};
 use crate::ids::{GroupName, Topic};
@@ -21,6 +20,12 @@ section! {
         topics: List<Text<Topic>> = List { of: TOPIC, least: 1 },
         /// The group's name, under which its cursors are kept.
         group: Maybe<Text<GroupName>> = Maybe(Text { what: "a group's name", default: None, parse: group }, "hex MD5 of `url` as written"),
+        /// The ensemble where its cursors are kept and its brokers are found.
+        zookeepers: Maybe<Servers> = Maybe(ZOOKEEPERS, "the file's"),
+        /// The path in it under which everything lies.
+        zk_path: Maybe<Text<String>> = Maybe(ZK_PATH, "the file's"),
+        /// Some brokers of the cluster that has its topics. Not given: those registered in its `zookeepers` if it names any (or a `zk_path`), else `queue.kafka.brokers`, else those registered in the file's `zookeepers`.
+        brokers: Maybe<Servers> = Maybe(BROKERS, "see there"),
         /// Attempts in flight, per process.
         worker_num: Count = Count { default: 16, min: 1, max: 10_000 },
         /// Further attempts after the first, in one round.
@@ -42,19 +47,17 @@ section! {
         /// Instead of `initial_from_oldest`: at the first message of that time or later (RFC 3339).
         initial_from: Maybe<Text<TimestampMs>> = Maybe(Text { what: "a time such as \"2026-11-28T00:00:00Z\"", default: None, parse: time }, "none"),
         /// `key`: messages of one key one at a time, in order. `partition`: those of one partition. `none`: no order.
-        order: Choice<Order> = Choice { default: "key", values: &[("key", Order::Key), ("partition", Order::Partition), ("none", Order::None)] },
+        order: Choice<Order> = Choice { default: "key", values: Order::ALL },
         /// The original's word for `order`: `sequential` is `partition`; `sliding_window` and `unbound` are `none`.
-        arbiter_name: Maybe<Choice<Arbiter>> = Maybe(Choice { default: "sequential", values: &[
-            ("sequential", Arbiter(Order::Partition)), ("sliding_window", Arbiter(Order::None)), ("unbound", Arbiter(Order::None)),
-        ] }, "none"),
+        arbiter_name: Maybe<Choice<Arbiter>> = Maybe(Choice { default: "sequential", values: ARBITERS }, "none"),
         /// A message is pushed at its time plus this, at the latest this long after it was first read.
         delay: Maybe<Span> = Maybe(Span::new("0s", "1ms", "366d").or_zero(), "none"),
         /// Where messages that are given up go. None of the group's own topics.
         dead_letter_topic: Maybe<Text<Topic>> = Maybe(TOPIC, "none"),
         /// `raw`: the message is pushed as it came. `json`: it is taken out of the original proxy's envelope.
-        serializer: Choice<Serializer> = Choice { default: "raw", values: &[("raw", Serializer::Raw), ("json", Serializer::Json)] },
-        /// The `Content-Type` of every request.
-        content_type: Maybe<Text<http::HeaderValue>> = Maybe(Text { what: "a media type", default: None, parse: content_type }, "the message's own"),
+        serializer: Choice<Serializer> = Choice { default: "raw", values: Serializer::ALL },
+        /// The `Content-Type` of every request. An empty one is none, as with the original.
+        content_type: Unset<Text<http::HeaderValue>> = Unset(Text { what: "a media type", default: None, parse: content_type }, "the message's own"),
         /// What is sent: `raw` is the message itself. Other formats come with a later version.
         format: Choice<Format> = Choice { default: "raw", values: &[
             ("raw", Format::Raw), ("cloudevents", Format::Later), ("cloudevents-structured", Format::Later), ("batch", Format::Later),
@@ -75,9 +78,6 @@ section! {
         max_in_flight_bytes: Size = Size { default: "16MiB", min: 1, max: 1 << 36 },
     }
     retired {
-        "zookeepers": NEEDS_ZOOKEEPER,
-        "zk_path": NEEDS_ZOOKEEPER,
-        "brokers": NEEDS_KAFKA,
         "secrets": LATER,
         "headers": LATER,
         "pass_headers": LATER,
@@ -112,10 +112,33 @@ section! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) struct Arbiter(pub(in crate::config) Order);
 
+/// In every spelling that the original knew, but for case.
+const ARBITERS: &[(&str, Arbiter)] = &[
+    ("sequential", Arbiter(Order::Partition)),
+    ("Sequential", Arbiter(Order::Partition)),
+    ("seq", Arbiter(Order::Partition)),
+    ("sliding_window", Arbiter(Order::None)),
+    ("SlidingWindow", Arbiter(Order::None)),
+    ("sliding", Arbiter(Order::None)),
+    ("unbound", Arbiter(Order::None)),
+    ("Unbound", Arbiter(Order::None)),
+];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::config) enum Format {
     Raw,
     Later,
+}
+
+impl Group {
+    /// Whether it names servers of its own.
+    pub(in crate::config) fn names_servers(&self) -> bool {
+        self.names_ensemble() || self.brokers.is_set()
+    }
+
+    pub(in crate::config) fn names_ensemble(&self) -> bool {
+        self.zookeepers.is_set() || self.zk_path.is_set()
+    }
 }
 
 fn topic(text: &str) -> Result<Topic, String> {

@@ -16,7 +16,7 @@ impl Leaf for SecretText {
     type Value = Secret;
 
     fn read(&self, value: &Value<'_>, path: &str, report: &mut Report<'_>) -> Option<Secret> {
-        if !matches!(value, Value::StringLit(text) if text.value.starts_with("env:") || text.value.starts_with("file:")) {
+        if !matches!(value, Value::StringLit(text) if is_elsewhere(&text.value)) {
             report.hide(value.range());
         }
         let Value::StringLit(text) = value else {
@@ -41,7 +41,12 @@ impl Leaf for SecretText {
     }
 }
 
-fn find(text: &str) -> Result<String, String> {
+/// Whether it says where the text is found, and is not the text itself.
+pub(super) fn is_elsewhere(text: &str) -> bool {
+    text.starts_with("env:") || text.starts_with("file:")
+}
+
+pub(super) fn find(text: &str) -> Result<String, String> {
     if let Some(name) = text.strip_prefix("env:") {
         std::env::var(name).map_err(|_| format!("the environment has no variable {name:?} (or it is not UTF-8)"))
     } else if let Some(path) = text.strip_prefix("file:") {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use md5::{Digest, Md5};
 
 use super::narrow;
+use super::servers::Servers;
 use crate::config::fault::{Report, Spot};
 use crate::config::file::{Arbiter, Backoff, Format, Group};
 use crate::config::section::Given;
@@ -27,7 +28,8 @@ pub(super) fn name(raw: &Group) -> Option<(GroupName, Spot)> {
 }
 
 /// A group without a legal name is looked through all the same, for what else is wrong with it.
-pub(super) fn config(raw: Group, name: Option<GroupName>, report: &mut Report<'_>) -> Option<GroupConfig> {
+pub(super) fn config(raw: Group, name: Option<GroupName>, servers: &Servers, report: &mut Report<'_>) -> Option<GroupConfig> {
+    let (brokers, ensemble) = servers.of_group(&raw, report);
     check_failure_policy(&raw, report);
     if raw.format.value == Some(Format::Later) {
         report.fault_at(&raw.format.spot, "this `format` comes with a later version; \"raw\" is what there is");
@@ -39,8 +41,11 @@ pub(super) fn config(raw: Group, name: Option<GroupName>, report: &mut Report<'_
     let retry_backoff = raw.retry_backoff.value.as_ref().and_then(|raw| backoff(raw, report));
     Some(GroupConfig {
         group: name?,
+        named: raw.group.is_set(),
         url: raw.url.value?.uri,
         topics: topics?,
+        brokers,
+        ensemble,
         worker_num: narrow(raw.worker_num.value?),
         retry_times: narrow(raw.retry_times.value?),
         bypass_failed: raw.bypass_failed.value?,

@@ -1,15 +1,17 @@
 //! Addresses, what may be reached by whom, secrets, and flags.
 
+use std::path::PathBuf;
+
 use super::*;
 
 fn flags(overrides: &Overrides) -> Vec<Seen> {
-    seen(&defaults(overrides).unwrap_err())
+    seen(&defaults(Role::Standalone, overrides).unwrap_err())
 }
 
 /// The contract's block of defaults.
 #[test]
 fn without_a_file_the_defaults_are_the_contract_s() {
-    let Loaded { config, warnings } = defaults(&Overrides::default()).unwrap();
+    let Loaded { config, warnings } = defaults(Role::Standalone, &Overrides::default()).unwrap();
     assert_eq!(warnings, []);
     let second = Duration::from_secs(1);
     let dir = PathBuf::from("./mqgate-data");
@@ -48,7 +50,7 @@ fn without_a_file_the_defaults_are_the_contract_s() {
 #[test]
 fn an_empty_file_is_the_defaults() {
     let mut config = read("{}").unwrap().config;
-    let other = defaults(&Overrides::default()).unwrap().config;
+    let other = defaults(Role::Standalone, &Overrides::default()).unwrap().config;
     config.pusher.instance.clone_from(&other.pusher.instance);
     assert_eq!(config, other);
 }
@@ -112,31 +114,14 @@ fn a_receivers_password_is_sent_and_not_shown() {
 fn cursors_lie_beside_the_messages_unless_told_otherwise() {
     let dirs = |text: &str| {
         let config = read(text).unwrap().config;
-        let (QueueConfig::Embedded(queue), CoordinatorConfig::Embedded { dir }) = (config.queue, config.coordinator);
+        let (QueueConfig::Embedded(queue), CoordinatorConfig::Embedded { dir }) = (config.queue, config.coordinator) else {
+            panic!("{text}")
+        };
         (queue.dir.display().to_string(), dir.display().to_string())
     };
     assert_eq!(dirs(r#"{ "queue": { "embedded": { "dir": "/a" } } }"#), ("/a".to_owned(), "/a".to_owned()));
     let both = r#"{ "queue": { "embedded": { "dir": "/a" } }, "coordinator": { "embedded": { "dir": "/b" } } }"#;
     assert_eq!(dirs(both), ("/a".to_owned(), "/b".to_owned()));
-}
-
-#[test]
-fn kafka_and_zookeeper_are_refused_by_name() {
-    for (text, path) in [
-        (r#"{ "queue": { "kafka": {} } }"#, "queue.kafka"),
-        (r#"{ "coordinator": { "zookeeper": {} } }"#, "coordinator.zookeeper"),
-        (r#"{ "zookeepers": [] }"#, "zookeepers"),
-        (r#"{ "zk_path": "/" }"#, "zk_path"),
-        (r#"{ "brokers": [] }"#, "brokers"),
-        (r#"{ "proxy": { "compression": "gzip" } }"#, "proxy.compression"),
-        (r#"{ "proxy": { "partitioner": "fnv1a" } }"#, "proxy.partitioner"),
-    ] {
-        let (at, message) = refusal(text);
-        assert!(at == path && message.contains("which this version does not have yet"), "{text}: {at}: {message}");
-    }
-    assert!(read(r#"{ "proxy": { "compression": "none", "partitioner": "murmur2_random" } }"#).is_ok());
-    assert!(refusal(r#"{ "proxy": { "partitioner": "murmur2random" } }"#).1.contains("did you mean `murmur2_random`?"));
-    assert!(warnings(r#"{ "proxy": { "auto_create_topics": false } }"#).concat().contains("`queue.embedded.auto_create_topics`"));
 }
 
 #[test]
@@ -151,10 +136,10 @@ fn flags_overrule_the_file() {
         listen: Some("127.0.0.1:1".to_owned()),
         admin: Some("127.0.0.1:2".to_owned()),
         data_dir: Some("/data".into()),
-        push: Vec::new(),
+        ..Overrides::default()
     };
     let file = r#"{ "proxy": { "listen": "0.0.0.0:80" }, "pusher": { "admin": "0.0.0.0:81" }, "queue": { "embedded": { "dir": "/x" } }, "coordinator": { "embedded": { "dir": "/y" } } }"#;
-    let config = parse("t.json", file.as_bytes(), &overrides).unwrap().config;
+    let config = parse(JUDGED, "t.json", file.as_bytes(), &overrides).unwrap().config;
     assert_eq!((config.proxy.listen.port(), config.pusher.admin.port()), (1, 2));
     assert_eq!(config.coordinator, CoordinatorConfig::Embedded { dir: "/data".into() });
     assert!(matches!(config.queue, QueueConfig::Embedded(queue) if queue.dir == Path::new("/data")));
@@ -164,7 +149,7 @@ fn flags_overrule_the_file() {
 fn a_pushed_topic_is_a_group_from_the_oldest_message() {
     let pairs = [("a", "http://rx/"), ("b", "http://rx/"), ("a", "http://other/")];
     let push = pairs.map(|(topic, url)| (topic.to_owned(), url.to_owned())).to_vec();
-    let config = defaults(&Overrides { push, ..Overrides::default() }).unwrap().config;
+    let config = defaults(Role::Standalone, &Overrides { push, ..Overrides::default() }).unwrap().config;
     let topics = |at: usize| config.groups[at].topics.iter().map(|topic| topic.as_str()).collect::<Vec<_>>();
     assert_eq!((topics(0), topics(1)), (vec!["a", "b"], vec!["a"]));
     assert!(config.groups.iter().all(|group| group.initial_from == InitialFrom::Oldest));
@@ -176,8 +161,8 @@ fn wrong_flags_are_all_reported_by_their_names() {
     let overrides = Overrides {
         listen: Some("0.0.0.0:1".to_owned()),
         admin: Some("nowhere".to_owned()),
-        data_dir: None,
         push: pairs.map(|(topic, url)| (topic.to_owned(), url.to_owned())).to_vec(),
+        ..Overrides::default()
     };
     let paths: Vec<String> = flags(&overrides).into_iter().map(|(_, _, path, _)| path).collect();
     assert_eq!(paths, ["--admin", "--push", "--push", "--push", "--listen"]);
@@ -186,13 +171,13 @@ fn wrong_flags_are_all_reported_by_their_names() {
 #[test]
 fn flags_are_judged_even_beside_a_syntax_error() {
     let overrides = Overrides { admin: Some("nowhere".to_owned()), ..Overrides::default() };
-    let all = seen(&parse("t.json", b"{ oops }", &overrides).unwrap_err());
+    let all = seen(&parse(JUDGED, "t.json", b"{ oops }", &overrides).unwrap_err());
     assert_eq!(all.iter().map(|(_, _, path, _)| path.as_str()).collect::<Vec<_>>(), ["$", "--admin"]);
 }
 
 #[test]
 fn a_pushed_group_does_not_take_a_name_of_the_file() {
     let overrides = Overrides { push: vec![("b".to_owned(), "http://rx/".to_owned())], ..Overrides::default() };
-    let all = seen(&parse("t.json", group_file("").as_bytes(), &overrides).unwrap_err());
+    let all = seen(&parse(JUDGED, "t.json", group_file("").as_bytes(), &overrides).unwrap_err());
     assert!(all[0].3.contains("in line 1 and in --push"), "{all:?}");
 }

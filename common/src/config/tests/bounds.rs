@@ -101,6 +101,7 @@ fn any_other_type_is_refused_in_the_same_words() {
         let wrong = match &field.kind {
             Kind::Flag => "5",
             Kind::Object { .. } | Kind::List { .. } => "\"text\"",
+            Kind::Nullable(inner) if matches!(**inner, Kind::List { .. }) => "\"text\"",
             _ => "[true]",
         };
         let shown = path.replace("[]", "[0]");

@@ -14,12 +14,37 @@ const FULL: &str = r#"{
     ],
 }"#;
 
+const KAFKA: &str = r#"{
+    "zookeepers": ["z2:2181", "z1"], "zk_path": "/kafka/",
+    "queue": { "kafka": { "brokers": ["k2:9092,k1:9092"], "properties": { "client.id": "one", "sasl.password": "***", "linger.ms": 5, "socket.keepalive.enable": true } } },
+    "coordinator": { "zookeeper": { "digest": "***:***", "acl": "creator" } },
+    "proxy": { "compression": "zstd", "partitioner": "fnv1a_random", "auto_create_topics": true },
+    "pusher": { "instance": "one" },
+    "consumer_groups": [
+        { "url": "http://a/", "topics": ["a"] },
+        { "url": "http://b/", "topics": ["a"], "zookeepers": ["z9:2181"] },
+        { "url": "http://c/", "topics": ["a"], "zk_path": "/other", "brokers": ["k9:9092"] },
+    ],
+}"#;
+
+/// A name that was made is written down, and then it is one that was given.
+fn all_named(mut config: Config) -> Config {
+    config.groups.iter_mut().for_each(|group| group.named = true);
+    config
+}
+
 #[test]
 fn what_is_in_effect_reads_back_to_the_same() {
-    let first = read(FULL).unwrap_or_else(|faults| panic!("{faults}")).config;
-    let second = read(&first.effective()).unwrap_or_else(|faults| panic!("{}\n{faults}", first.effective())).config;
-    assert_eq!(first, second);
-    let standalone = defaults(&Overrides::default()).unwrap().config;
+    for (role, text) in [(Role::Standalone, FULL), (Role::Pusher, KAFKA), (Role::Proxy, KAFKA), (Role::Standalone, KAFKA)] {
+        let first = read_for(role, text);
+        assert_eq!(all_named(first.clone()), all_named(read_for(role, &first.effective())), "{}", first.effective());
+    }
+    let registered = r#"{ "zookeepers": ["z1"], "coordinator": { "embedded": {} }, "consumer_groups": [{ "group": "g", "url": "http://a/", "topics": ["a"] }] }"#;
+    for text in [registered, "{}", r#"{ "coordinator": { "embedded": {} }, "queue": { "kafka": { "brokers": ["k:1"] } } }"#] {
+        let first = read_for(Role::Pusher, text);
+        assert_eq!(first, read_for(Role::Pusher, &first.effective()), "{}", first.effective());
+    }
+    let standalone = defaults(Role::Standalone, &Overrides::default()).unwrap().config;
     assert_eq!(read(&standalone.effective()).unwrap().config, standalone);
 }
 
@@ -35,8 +60,8 @@ fn one_line_says_the_same_as_many() {
 /// A field that is left out of the rendering is a field that nobody can check.
 #[test]
 fn every_field_that_has_an_effect_is_written() {
-    let first = read(FULL).unwrap().config.effective();
-    let unused = ["compression", "partitioner", "proxy.auto_create_topics", "arbiter_name", "format", "initial_from"];
+    let first = read(FULL).unwrap().config.effective() + &read(KAFKA).unwrap().config.effective();
+    let unused = ["arbiter_name", "format"];
     schema::visit("", &<File as section::Section>::fields(), &mut |path, field| {
         let skipped = unused.iter().any(|name| path.ends_with(name));
         assert!(skipped || first.contains(&format!("\"{}\":", field.name)), "{path} is missing");
@@ -70,4 +95,37 @@ fn the_verdict_shows_its_warnings() {
     let text = verdict("t.json", &read("{}").unwrap(), Colour::Plain);
     assert!(text.starts_with("t.json: valid, with 1 warning\nt.json:1:1: warning: queue.embedded.retention_bytes: "), "{text}");
     assert!(text.ends_with("\nno consumer groups: nothing is pushed\n"), "{text}");
+}
+
+#[test]
+fn the_verdict_on_kafka_shows_whose_brokers_and_cursors() {
+    let loaded = read(KAFKA).unwrap();
+    let text = verdict("t.json", &loaded, Colour::Plain);
+    let [head, _, admin, queue, cursors, _, columns, a, b, c] = text.lines().collect::<Vec<_>>()[..] else { panic!("{text}") };
+    assert_eq!(head, "t.json: valid for `mqgate pusher`");
+    assert_eq!(admin, "admin    http://127.0.0.1:9091");
+    assert_eq!(queue, "queue    Kafka, k1:9092,k2:9092");
+    assert_eq!(cursors, "cursors  ZooKeeper, z1:2181,z2:2181/kafka");
+    let last = |line: &str| {
+        let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        cells[cells.len() - 2..].join(" < ")
+    };
+    assert_eq!(last(columns), "brokers < cursors");
+    assert_eq!(last(a), "k1:9092,k2:9092 < ZooKeeper, z1:2181,z2:2181/kafka");
+    assert_eq!(last(b), "registered in z9:2181/kafka < ZooKeeper, z9:2181/kafka");
+    assert_eq!(last(c), "k9:9092 < ZooKeeper, z1:2181,z2:2181/other");
+}
+
+#[test]
+fn a_proxy_s_verdict_is_about_the_proxy() {
+    let loaded = parse(Role::Proxy, "t.json", KAFKA.as_bytes(), &Overrides::default()).unwrap();
+    let text = verdict("t.json", &loaded, Colour::Plain);
+    let expected = "\
+t.json: valid for `mqgate proxy`
+
+produce  http://127.0.0.1:9090
+admin    http://127.0.0.1:9089
+queue    Kafka, k1:9092,k2:9092
+";
+    assert_eq!(text, expected);
 }

@@ -11,8 +11,11 @@ fn a_group_has_the_contract_s_defaults() {
     let expected = GroupConfig {
         // echo -n http://localhost | md5sum
         group: GroupName::new("86a9106ae65537651a8e456835b316ab").unwrap(),
+        named: false,
         url: "http://localhost".parse().unwrap(),
         topics: vec![topic],
+        brokers: None,
+        ensemble: None,
         worker_num: 16,
         retry_times: 0,
         bypass_failed: false,
@@ -100,7 +103,19 @@ fn the_original_s_arbiter_is_honoured() {
     assert_eq!(group(r#""arbiter_name": "unbound", "order": "none""#).order, Order::None);
     let (path, message) = refusal(&group_file(r#""arbiter_name": "sequential", "order": "key""#));
     assert!(path == "consumer_groups[0].arbiter_name" && message.contains("contradicts `order`"), "{message}");
+    for (name, order) in [("seq", Order::Partition), ("SlidingWindow", Order::None), ("sliding", Order::None), ("Unbound", Order::None)] {
+        assert_eq!(group(&format!("\"arbiter_name\": \"{name}\"")).order, order, "{name}");
+    }
     assert!(refusal(&group_file(r#""arbiter_name": "sequentail""#)).1.contains("did you mean `sequential`?"));
+}
+
+/// As the original's own example writes it.
+#[test]
+fn an_empty_content_type_is_none() {
+    assert_eq!(group(r#""content_type": """#).content_type, None);
+    assert_eq!(group(r#""content_type": null"#).content_type, None);
+    assert_eq!(group(r#""content_type": "json""#).content_type, Some(http::HeaderValue::from_static("json")));
+    assert!(refusal(&group_file(r#""content_type": " ""#)).1.contains("media type"));
 }
 
 #[test]
@@ -155,9 +170,6 @@ fn policies_without_effect_are_warned_of() {
 #[test]
 fn what_this_version_does_not_have_is_refused_by_name() {
     for (fields, part) in [
-        (r#""zookeepers": ["127.0.0.1:2181"]"#, "`zookeepers` needs ZooKeeper, which this version does not have yet"),
-        (r#""zk_path": "/""#, "`zk_path` needs ZooKeeper"),
-        (r#""brokers": ["127.0.0.1:9092"]"#, "`brokers` needs the Kafka queue, which this version does not have yet"),
         (r#""secrets": []"#, "`secrets` comes with a later version"),
         (r#""headers": {}"#, "`headers` comes with a later version"),
         (r#""pass_headers": []"#, "comes with a later version"),

@@ -4,15 +4,16 @@ use proptest::prelude::*;
 
 use super::*;
 
-const SEEDS: [&[u8]; 3] = [
+const SEEDS: [&[u8]; 4] = [
     include_bytes!("../../../../configs/standalone.json"),
     include_bytes!("../../../../configs/standalone-two-groups.json"),
+    include_bytes!("../../../../configs/kafka.json"),
     b"\xEF\xBB\xBF{\"consumer_groups\":[{\"url\":\"http://\xE6\xB6\x88\",\"topics\":[\"a\",\"a\"],/*\xFF*/\"timeout\":\"1\"}],\r\"x\":1}",
 ];
 
 /// Whatever the verdict: every place exists in the file, and everything can be shown.
 fn check(bytes: &[u8]) {
-    let (places, shown): (Vec<Place>, String) = match parse("t.json", bytes, &Overrides::default()) {
+    let (places, shown): (Vec<Place>, String) = match parse(JUDGED, "t.json", bytes, &Overrides::default()) {
         Ok(loaded) => (loaded.warnings.iter().map(|w| w.place.clone()).collect(), verdict("t.json", &loaded, Colour::Ansi)),
         Err(faults) => {
             assert!(!faults.0.is_empty());

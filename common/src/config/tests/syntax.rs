@@ -67,13 +67,13 @@ fn duplicates_are_found_however_deep_and_however_spelt() {
 
 #[test]
 fn other_encodings_are_forgiven_in_comments_and_nowhere_else() {
-    let in_comment = parse("t.json", b"// caf\xE9\n{}", &Overrides::default()).unwrap();
+    let in_comment = parse(JUDGED, "t.json", b"// caf\xE9\n{}", &Overrides::default()).unwrap();
     assert!(in_comment.warnings[0].message.contains("UTF-8"));
-    let in_text = parse("t.json", b"{ \"queue\": { \"embedded\": { \"dir\": \"caf\xE9\" } } }", &Overrides::default());
+    let in_text = parse(JUDGED, "t.json", b"{ \"queue\": { \"embedded\": { \"dir\": \"caf\xE9\" } } }", &Overrides::default());
     let all = seen(&in_text.unwrap_err());
     assert_eq!((all[0].0, all[0].1), (1, 39), "{all:?}");
     assert!(all[0].3.contains("not UTF-8"));
-    let utf16 = parse("t.json", b"\xFF\xFE{\0}\0", &Overrides::default()).unwrap_err();
+    let utf16 = parse(JUDGED, "t.json", b"\xFF\xFE{\0}\0", &Overrides::default()).unwrap_err();
     assert!(utf16.to_string().contains("save it as UTF-8"), "{utf16}");
 }
 
@@ -113,9 +113,9 @@ fn deep_nesting_is_refused_and_not_a_crash() {
 
 #[test]
 fn a_file_that_cannot_be_read_is_named() {
-    let faults = load(Path::new("/nonexistent/mqgate.json"), &Overrides::default()).unwrap_err();
+    let faults = load(JUDGED, Path::new("/nonexistent/mqgate.json"), &Overrides::default()).unwrap_err();
     assert!(faults.to_string().contains("/nonexistent/mqgate.json"), "{faults}");
-    let faults = load(Path::new("/"), &Overrides::default()).unwrap_err();
+    let faults = load(JUDGED, Path::new("/"), &Overrides::default()).unwrap_err();
     assert!(faults.to_string().contains("cannot be read"), "{faults}");
 }
 

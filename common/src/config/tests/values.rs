@@ -47,7 +47,7 @@ fn every_duration_of_the_file_takes_effect() {
             "commit_interval": "2s8ms", "idle_timeout": "2s9ms", "connection_max_age": "2s10ms",
         }],
     }"#;
-    let Config { queue: QueueConfig::Embedded(queue), proxy, pusher, groups, .. } = read(text).unwrap().config;
+    let Config { queue: QueueConfig::Embedded(queue), proxy, pusher, groups, .. } = read(text).unwrap().config else { panic!() };
     let ms = |span: Duration| u64::try_from(span.as_millis()).unwrap();
     assert_eq!(ms(queue.retention), 3_601_000);
     let proxy = [proxy.produce_timeout, proxy.head_timeout, proxy.body_timeout, proxy.idle_timeout, proxy.drain_timeout];
@@ -126,6 +126,8 @@ fn unknown_fields_name_the_nearest_or_where_they_belong() {
     assert!(refusal(r#"{ "consumer_group": [] }"#).1.contains("did you mean `consumer_groups`?"));
     assert!(refusal(r#"{ "listen": "127.0.0.1:9090" }"#).1.contains("it belongs in `proxy`"));
     assert!(refusal(r#"{ "queue": { "partitions": 3 } }"#).1.contains("it belongs in `queue.embedded`"));
+    assert!(refusal(r#"{ "broker": [] }"#).1.contains("did you mean `brokers`?"));
+    assert!(refusal(r#"{ "brokers": [] }"#).1.contains("belongs in `queue.kafka`"));
     assert!(refusal(r#"{ "proxy": { "colour": 3 } }"#).1.contains("fields are listen, admin"));
 }
 

@@ -5,6 +5,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
+use rdkafka::error::KafkaError;
+use rdkafka_sys::types::RDKafkaConfRes;
 
 /// Needs to be authorised where the cluster has ACLs: a consumer asks for one even when it commits nothing.
 const READER_GROUP: &str = "mqgate-reader";
@@ -70,6 +72,8 @@ macro_rules! choice {
 
         impl $name {
             pub const WORDS: &[&str] = &[$($word),+];
+            /// Each with its word.
+            pub const ALL: &[(&str, Self)] = &[$(($word, Self::$variant)),+];
 
             /// As librdkafka spells it.
             pub fn word(self) -> &'static str {
@@ -148,7 +152,34 @@ const FIXED: &[(&str, &str)] = &[
     ("queue.buffering.max.messages", BOUNDED),
     ("queue.buffering.max.kbytes", BOUNDED),
     ("allow.auto.create.topics", NO_CREATION),
+    ("plugin.library.paths", "a plugin could undo what is promised here"),
 ];
+
+/// Why a property cannot be set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PropertyError {
+    #[error("cannot be set: {0}")]
+    Fixed(&'static str),
+    #[error("is no property of the Kafka client")]
+    Unknown,
+    /// As librdkafka says it, which may repeat the value.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// Whether one of [`Options::properties`] can be set, by itself; what it means beside others shows
+/// when a client starts.
+pub fn check_property(name: &str, value: &str) -> Result<(), PropertyError> {
+    if let Some((_, why)) = FIXED.iter().find(|(fixed, _)| *fixed == name) {
+        return Err(PropertyError::Fixed(why));
+    }
+    match ClientConfig::new().set(name, value).create_native_config() {
+        Ok(_) => Ok(()),
+        Err(KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, ..)) => Err(PropertyError::Unknown),
+        Err(KafkaError::ClientConfig(_, why, ..)) => Err(PropertyError::Value(why)),
+        Err(error) => Err(PropertyError::Value(error.to_string())),
+    }
+}
 
 /// What both kinds of clients share.
 fn common(options: &Options) -> Result<ClientConfig, OptionsError> {
@@ -261,6 +292,19 @@ mod tests {
         assert_eq!(producer(&options, Batching::Many).unwrap().get("sasl.mechanism"), Some("SCRAM-SHA-512"));
         assert_eq!(reader(&options).unwrap().get("sasl.mechanism"), Some("SCRAM-SHA-512"));
         assert_eq!(producer(&with("linger.ms", "5"), Batching::Many).unwrap().get("linger.ms"), Some("5"));
+    }
+
+    #[test]
+    fn a_property_is_judged_before_a_client_starts() {
+        assert!(matches!(check_property("acks", "1"), Err(PropertyError::Fixed(why)) if why == DURABLE));
+        assert_eq!(check_property("security.protocl", "ssl"), Err(PropertyError::Unknown));
+        assert!(matches!(check_property("security.protocol", "tls"), Err(PropertyError::Value(why)) if why.contains("tls")));
+        assert!(matches!(check_property("client.id", "a\0b"), Err(PropertyError::Value(_))));
+        for (name, value) in
+            [("security.protocol", "SASL_SSL"), ("sasl.password", "geheim ü"), ("linger.ms", "5"), ("socket.keepalive.enable", "true")]
+        {
+            assert_eq!(check_property(name, value), Ok(()), "{name}");
+        }
     }
 
     #[test]
