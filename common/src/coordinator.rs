@@ -39,6 +39,8 @@ pub struct Progress {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Member {
     pub instance: String,
+    /// Of the rules by which partitions are shared: [`assign::PROTO`] of its version.
+    pub proto: u32,
     /// Of this process's life: another process with the same instance name has another.
     pub boot: uuid::Uuid,
     pub host: String,
@@ -152,6 +154,10 @@ pub struct Standing {
 pub trait Coordinator: Send + Sync + 'static {
     /// Enters the fleet. Called again, it replaces what was said about this process.
     async fn join(&self, member: Member) -> Result<(), CoordinatorError>;
+
+    /// Leaves the fleet, so that others take what this process releases, and keeps what it owns
+    /// until it is released; nothing more can be claimed. The first step of a shutdown.
+    async fn withdraw(&self) -> Result<(), CoordinatorError>;
 
     /// Leaves it; what is still owned is given up as it was last committed.
     async fn leave(&self) -> Result<(), CoordinatorError>;

@@ -73,6 +73,11 @@ impl Kafka {
         self.addr.to_string()
     }
 
+    /// Of 3.9.2.
+    pub fn zookeeper(&self) -> &ZooKeeper {
+        self.zookeeper.as_ref().expect("Kafka 4 has none")
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.process = None;

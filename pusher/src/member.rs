@@ -1,7 +1,7 @@
 //! This process as the rest of the fleet sees it.
 
 use common::config::{GroupConfig, PusherConfig};
-use common::coordinator::{Member, MemberGroup};
+use common::coordinator::{Member, MemberGroup, assign};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The configuration's hash is of what is in force, defaults included, and of nothing secret.
@@ -12,6 +12,7 @@ pub(crate) fn this_process(config: &PusherConfig, groups: &[GroupConfig]) -> Mem
     };
     Member {
         instance: config.instance.clone(),
+        proto: assign::PROTO,
         boot: uuid::Uuid::new_v4(),
         host: gethostname::gethostname().to_string_lossy().into_owned(),
         pid: std::process::id(),

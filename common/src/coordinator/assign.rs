@@ -2,7 +2,34 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::Member;
 use crate::ids::{GroupName, Partition, Topic};
+
+/// Of the rules in this file. A version that shares by others counts on from here, and keeps these
+/// for as long as a member of this version may be alive.
+pub const PROTO: u32 = 1;
+
+/// By the indexes of instances.
+type Function = fn(&[&str], &GroupName, &Topic, u32) -> Vec<usize>;
+
+/// Each with the `proto` from which on it is used.
+const FUNCTIONS: [(u32, Function); 1] = [(PROTO, assign)];
+
+/// For each partition of a topic the instance that is to own it, among the members that serve this
+/// group and topic; empty without any. Every member, whatever it serves, has a say in the rules:
+/// the lowest `proto` alive decides, so that a fleet of two versions computes one answer.
+pub fn owners<'a>(members: &'a [Member], group: &GroupName, topic: &Topic, partitions: u32) -> Vec<&'a str> {
+    let serves = |member: &&Member| member.groups.get(group.as_str()).is_some_and(|served| served.topics.contains(topic));
+    let instances: Vec<&str> = members.iter().filter(serves).map(|member| member.instance.as_str()).collect();
+    let function = agreed(&FUNCTIONS, members);
+    function(&instances, group, topic, partitions).into_iter().map(|member| instances[member]).collect()
+}
+
+fn agreed(functions: &[(u32, Function)], members: &[Member]) -> Function {
+    let lowest = members.iter().map(|member| member.proto).min().unwrap_or(PROTO);
+    let known = functions.iter().rev().find(|(proto, _)| *proto <= lowest);
+    known.or(functions.first()).map_or(assign, |(_, function)| *function)
+}
 
 /// For each partition of a topic the index, in `instances`, of the member that is to own it. Empty
 /// without members. The order of `instances` changes nothing but the indexes.
@@ -10,7 +37,7 @@ use crate::ids::{GroupName, Partition, Topic};
 /// Rendezvous hashing: partitions ascending, each to the member with the highest score that has
 /// room. A member has room for ⌊P/N⌋, and P mod N of them for one more: ⌈P/N⌉ for all would let
 /// two of three members take all four partitions.
-pub fn assign(instances: &[&str], group: &GroupName, topic: &Topic, partitions: u32) -> Vec<usize> {
+fn assign(instances: &[&str], group: &GroupName, topic: &Topic, partitions: u32) -> Vec<usize> {
     let members = instances.len();
     if members == 0 {
         return Vec::new();
@@ -46,9 +73,10 @@ fn score(instance: &str, group: &GroupName, topic: &Topic, partition: Partition)
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::{MemberGroup, conformance};
     use super::*;
 
-    fn owners(instances: &[String], partitions: u32) -> Vec<String> {
+    fn assigned(instances: &[String], partitions: u32) -> Vec<String> {
         let names: Vec<&str> = instances.iter().map(String::as_str).collect();
         let (group, topic) = (GroupName::new("g").unwrap(), Topic::new("t").unwrap());
         assign(&names, &group, &topic, partitions).into_iter().map(|member| instances[member].clone()).collect()
@@ -62,9 +90,28 @@ mod tests {
         before.iter().zip(after).filter(|(before, after)| before != after).count()
     }
 
+    fn member(instance: &str, proto: u32, topics: &[&str]) -> Member {
+        let topics = topics.iter().map(|topic| Topic::new(topic).unwrap()).collect();
+        let groups = [("g".to_owned(), MemberGroup { topics, config: String::new() })].into();
+        Member { proto, groups, ..conformance::member(instance) }
+    }
+
+    #[test]
+    fn only_who_serves_a_topic_gets_any_of_it_and_all_have_a_say_in_the_rules() {
+        let members = [member("a", 2, &["t"]), member("b", 1, &["other"]), member("c", 3, &["t"])];
+        let (group, topic) = (GroupName::new("g").unwrap(), Topic::new("t").unwrap());
+        let owners = owners(&members, &group, &topic, 8);
+        assert!(owners.len() == 8 && !owners.contains(&"b"), "{owners:?}");
+        assert!(super::owners(&members[1..2], &group, &topic, 8).is_empty());
+        let functions: [(u32, Function); 2] = [(1, |_, _, _, _| vec![1]), (2, |_, _, _, _| vec![2])];
+        let chosen = |members: &[Member]| agreed(&functions, members)(&[], &group, &topic, 0);
+        assert_eq!((chosen(&members), chosen(&members[..1]), chosen(&members[2..])), (vec![1], vec![2], vec![2]));
+        assert_eq!(chosen(&[member("old", 0, &[])]), [1]);
+    }
+
     #[test]
     fn nobody_owns_anything_in_an_empty_fleet() {
-        assert!(owners(&[], 8).is_empty());
+        assert!(assigned(&[], 8).is_empty());
     }
 
     #[test]
@@ -76,7 +123,7 @@ mod tests {
     proptest! {
         #[test]
         fn everybody_has_the_same_within_one(fleet in fleets(), partitions in 0u32..200) {
-            let owners = owners(&fleet, partitions);
+            let owners = assigned(&fleet, partitions);
             prop_assert_eq!(owners.len(), partitions as usize);
             let fair = partitions as usize / fleet.len();
             for member in &fleet {
@@ -89,7 +136,7 @@ mod tests {
         fn the_order_of_the_members_does_not_matter(fleet in fleets(), partitions in 0u32..50) {
             let mut reversed = fleet.clone();
             reversed.reverse();
-            prop_assert_eq!(owners(&fleet, partitions), owners(&reversed, partitions));
+            prop_assert_eq!(assigned(&fleet, partitions), assigned(&reversed, partitions));
         }
     }
 
@@ -99,7 +146,7 @@ mod tests {
         for members in 1..8 {
             let moves = (0..50).map(|seed| {
                 let many: Vec<String> = (0..=members).map(|member| format!("host{seed}-{member}")).collect();
-                moved(&owners(&many[..members], 100), &owners(&many, 100))
+                moved(&assigned(&many[..members], 100), &assigned(&many, 100))
             });
             let mean = moves.sum::<usize>() as f64 / 50.0;
             let share = 100.0 / (members + 1) as f64;

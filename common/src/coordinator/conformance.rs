@@ -38,7 +38,7 @@ macro_rules! coordinator_conformance {
             a_held_partition_is_not_claimed_again, groups_do_not_affect_each_other, a_commit_moves_cursor_and_done_set_together,
             commits_are_answered_each_on_its_own, an_old_epoch_commits_nothing, a_release_keeps_the_done_set,
             an_old_epoch_releases_nothing, epochs_strictly_grow_also_over_restarts, a_crash_keeps_what_was_committed,
-            members_are_those_who_joined, leaving_gives_everything_up, the_owner_is_named, the_lease_of_a_member_holds,
+            members_are_those_who_joined, who_withdraws_keeps_what_it_owns, leaving_gives_everything_up, the_owner_is_named, the_lease_of_a_member_holds,
         ]);
         $crate::coordinator_conformance!(@ $fresh, replay: [
             a_replay_moves_the_cursor_and_empties_the_done_set, a_replay_to_exactly_the_old_value_is_one,
@@ -119,6 +119,7 @@ pub(crate) fn member(instance: &str) -> Member {
     let served = MemberGroup { topics: vec![Topic::new("t").unwrap()], config: "c0ffee".into() };
     Member {
         instance: instance.into(),
+        proto: super::assign::PROTO,
         boot: Uuid::new_v4(),
         host: "host".into(),
         pid: 1,

@@ -82,6 +82,14 @@ impl Coordinator for EmbeddedCoordinator {
         self.thread.ask(join).await
     }
 
+    async fn withdraw(&self) -> Result<(), CoordinatorError> {
+        let withdraw = |session: &mut Session, _: &mut Transaction| {
+            session.withdraw();
+            Ok(())
+        };
+        self.thread.ask(withdraw).await
+    }
+
     async fn leave(&self) -> Result<(), CoordinatorError> {
         let leave = |session: &mut Session, _: &mut Transaction| {
             session.leave();

@@ -3,7 +3,8 @@
 //! One owner task has a session and everything that hangs on it (`session`, `state`). A verb runs in
 //! a task of its own, to its end: it reads (`core`, `wire`), decides by pure rules (`claim` beside
 //! this module, `outcome`), writes one transaction, and tells the owner what became of it. What is
-//! not answered is sent again, the same, on the same session, until it is known.
+//! not answered is sent again, the same, on the same session, until it is known. The library that
+//! speaks to the servers is behind `servers`.
 
 use std::time::Duration;
 
@@ -11,8 +12,11 @@ use async_trait::async_trait;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+pub use self::brokers::{BrokersError, registered_brokers};
 use self::core::Core;
 pub use self::ensemble::{Ensemble, EnsembleError};
+pub use self::metrics::Metrics;
+use self::servers::{Door, Network};
 use self::session::{Ends, Session};
 use self::state::State;
 use self::store::Then;
@@ -22,14 +26,19 @@ use super::{
 };
 use crate::ids::{Epoch, GroupName, GroupPartition, Topic};
 
+mod brokers;
 mod claim;
 mod core;
 mod ensemble;
 mod fleet;
+mod foreign;
 mod groups;
+mod member;
+mod metrics;
 mod outcome;
 mod owned;
 mod paths;
+mod servers;
 mod session;
 mod state;
 mod store;
@@ -65,13 +74,16 @@ pub struct ZooKeeperCoordinator {
     lease: Lease,
     /// How long the answer to a verb is waited for; what was begun goes on.
     patience: Duration,
-    joining: watch::Sender<bool>,
     _stop: DropGuard,
 }
 
 impl ZooKeeperCoordinator {
     /// Connects in the background; needs a tokio runtime.
-    pub fn open(options: Options) -> Self {
+    pub fn open(options: Options, metrics: &Metrics) -> Self {
+        Self::through(Network(options.clone()), &options, metrics)
+    }
+
+    fn through<D: Door>(door: D, options: &Options, metrics: &Metrics) -> Self {
         let (asks, asked) = mpsc::channel(MAX_WAITING);
         let trouble = format!("not connected to ZooKeeper at {} yet", options.ensemble);
         let (status, status_receiver) = watch::channel(Status { trouble, ..Status::default() });
@@ -79,10 +91,11 @@ impl ZooKeeperCoordinator {
         let (holder, lease) = Lease::ending();
         let stop = CancellationToken::new();
         let patience = options.session_timeout;
-        let core = Core::new(Wire::new(status_receiver, &options), asks, hint.clone(), stop.clone());
-        let ends = Ends { asks: asked, status, hints: hint, stop: stop.clone() };
-        tokio::spawn(Session::new(options, State::new(holder), core.clone(), ends).run());
-        Self { core, hints, lease, patience, joining: watch::Sender::new(false), _stop: stop.drop_guard() }
+        let core = Core::new(Wire::new(status_receiver, options), asks, hint, stop.clone(), metrics.clone());
+        let ends = Ends { asks: asked, status, stop: stop.clone() };
+        tokio::spawn(Session::new(door, options.ensemble.clone(), State::new(holder), core.clone(), ends).run());
+        core.background(foreign::watch(core.clone()));
+        Self { core, hints, lease, patience, _stop: stop.drop_guard() }
     }
 
     /// Runs a verb to its end, whether or not it is waited for.
@@ -110,10 +123,11 @@ impl Coordinator for ZooKeeperCoordinator {
     /// Waits for an older session of this process to end, however long; for another process of the
     /// same name the session timeout and 5 s.
     async fn join(&self, member: Member) -> Result<(), CoordinatorError> {
-        self.joining.send_replace(true);
-        let joined = fleet::join(self.core.clone(), member).await;
-        self.joining.send_replace(false);
-        joined
+        fleet::join(self.core.clone(), member).await
+    }
+
+    async fn withdraw(&self) -> Result<(), CoordinatorError> {
+        self.run(fleet::withdraw(self.core.clone())).await?
     }
 
     async fn leave(&self) -> Result<(), CoordinatorError> {
@@ -179,7 +193,6 @@ impl Coordinator for ZooKeeperCoordinator {
         if !self.core.wire.is_connected() {
             return vec![self.core.wire.trouble()];
         }
-        let joining = *self.joining.borrow();
-        joining.then(|| "this process is not in the fleet yet".to_owned()).into_iter().collect()
+        self.core.missing().into_iter().collect()
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use common::coordinator::conformance::Harness;
-use common::coordinator::zookeeper::{AclMode, Ensemble, Options};
-use common::coordinator::{Birth, Claim, Commit, Coordinator, DoneSet, Log, Member, MemberGroup, Progress, ZooKeeperCoordinator};
+use common::coordinator::zookeeper::{AclMode, Ensemble, Metrics, Options};
+use common::coordinator::{Birth, Claim, Commit, Coordinator, DoneSet, Log, Member, MemberGroup, Progress, ZooKeeperCoordinator, assign};
 use common::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic};
 use integration_tests::wait;
 use integration_tests::zookeeper::ZooKeeper;
@@ -14,10 +14,13 @@ use integration_tests::zookeeper::tool::Tool;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+mod brokers;
 mod conformance;
 mod fleet;
 mod interference;
+mod limits;
 mod lost_replies;
+mod metrics;
 mod servers;
 mod session;
 
@@ -56,7 +59,7 @@ impl World {
     }
 
     fn coordinator(&self) -> ZooKeeperCoordinator {
-        ZooKeeperCoordinator::open(self.options(&self.servers.connect_string()))
+        open(self.options(&self.servers.connect_string()))
     }
 
     /// Joined as `instance`, with the group born at 0 in partitions 0 to 2.
@@ -90,6 +93,11 @@ impl Harness for World {
     }
 }
 
+/// Whose metrics nobody looks at.
+fn open(options: Options) -> ZooKeeperCoordinator {
+    ZooKeeperCoordinator::open(options, &Metrics::default())
+}
+
 async fn settle(coordinator: &ZooKeeperCoordinator, instance: &str) {
     coordinator.join(member(instance)).await.unwrap();
     let birth = Birth { topic_id: None, start: vec![Offset(0); 3] };
@@ -99,7 +107,8 @@ async fn settle(coordinator: &ZooKeeperCoordinator, instance: &str) {
 fn member(instance: &str) -> Member {
     let served = MemberGroup { topics: vec![Topic::new("t").unwrap()], config: "c0ffee".into() };
     let (host, version, admin) = ("host".into(), "0.1.0".into(), "127.0.0.1:9091".into());
-    Member { instance: instance.into(), boot: Uuid::new_v4(), host, pid: 1, version, admin, groups: [("g".to_owned(), served)].into() }
+    let groups = [("g".to_owned(), served)].into();
+    Member { instance: instance.into(), proto: assign::PROTO, boot: Uuid::new_v4(), host, pid: 1, version, admin, groups }
 }
 
 fn at() -> GroupPartition {

@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use common::coordinator::Member;
-use common::coordinator::assign::assign;
+use common::coordinator::{Member, assign};
 use common::ids::{Epoch, GroupName, GroupPartition, Partition, Topic, TopicId};
 use common::queue::TopicInfo;
 
@@ -66,10 +65,8 @@ impl View {
 
     /// Among the members that serve this group and topic.
     fn mine(&self, group: &GroupName, info: &TopicInfo, me: &Member) -> Vec<Partition> {
-        let serves = |member: &&Member| member.groups.get(group.as_str()).is_some_and(|served| served.topics.contains(&info.topic));
-        let instances: Vec<_> = self.members.iter().filter(serves).map(|member| member.instance.as_str()).collect();
-        let owners = assign(&instances, group, &info.topic, info.partitions);
-        (0..).map(Partition).zip(owners).filter(|(_, owner)| instances[*owner] == me.instance).map(|(partition, _)| partition).collect()
+        let owners = assign::owners(&self.members, group, &info.topic, info.partitions);
+        (0..).map(Partition).zip(owners).filter(|(_, owner)| *owner == me.instance).map(|(partition, _)| partition).collect()
     }
 }
 
@@ -85,7 +82,7 @@ mod tests {
         let topics = topics.iter().map(|topic| Topic::new(topic).unwrap()).collect();
         let groups = BTreeMap::from([("g".to_owned(), MemberGroup { topics, config: String::new() })]);
         let (host, version, admin) = (String::new(), String::new(), String::new());
-        Member { instance: instance.to_owned(), boot: uuid::Uuid::nil(), host, pid: 1, version, admin, groups }
+        Member { instance: instance.to_owned(), proto: assign::PROTO, boot: uuid::Uuid::nil(), host, pid: 1, version, admin, groups }
     }
 
     fn mine(members: &[Member], me: &Member) -> Vec<Partition> {

@@ -60,6 +60,10 @@ impl Coordinator for FaultyCoordinator {
     async fn join(&self, member: Member) -> Result<(), CoordinatorError> {
         self.inner.join(member).await
     }
+    async fn withdraw(&self) -> Result<(), CoordinatorError> {
+        self.inner.withdraw().await
+    }
+
     async fn leave(&self) -> Result<(), CoordinatorError> {
         self.inner.leave().await
     }

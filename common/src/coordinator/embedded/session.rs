@@ -26,6 +26,8 @@ pub(super) struct Session {
     /// The last one given out, by this process or one before.
     epoch: u64,
     member: Option<Member>,
+    /// It takes nothing more, and keeps what it owns until that is released.
+    withdrawn: bool,
     owned: HashMap<GroupPartition, Owned>,
     changed: bool,
 }
@@ -49,7 +51,7 @@ impl Session {
     pub(super) fn open(transaction: &Transaction) -> Result<Self, StoreError> {
         let stored = transaction.get(keys::EPOCH)?.and_then(|bytes| bytes.try_into().ok());
         let epoch = stored.map_or(0, u64::from_be_bytes);
-        Ok(Self { boot: Uuid::new_v4(), write: 0, epoch, member: None, owned: HashMap::new(), changed: false })
+        Ok(Self { boot: Uuid::new_v4(), write: 0, epoch, member: None, withdrawn: false, owned: HashMap::new(), changed: false })
     }
 
     /// Whether there was something since the last call that others decide by.
@@ -59,6 +61,12 @@ impl Session {
 
     pub(super) fn join(&mut self, member: Member) {
         self.member = Some(member);
+        self.withdrawn = false;
+        self.changed = true;
+    }
+
+    pub(super) fn withdraw(&mut self) {
+        self.withdrawn = true;
         self.changed = true;
     }
 
@@ -69,13 +77,16 @@ impl Session {
     }
 
     pub(super) fn members(&self) -> Vec<Member> {
-        self.member.clone().into_iter().collect()
+        self.member.clone().filter(|_| !self.withdrawn).into_iter().collect()
     }
 
     pub(super) fn claim(&mut self, transaction: &mut Transaction, at: &GroupPartition, log: &Log) -> Result<Claim, ClaimError> {
         let Some(member) = &self.member else {
             return Err(CoordinatorError::Refused(format!("{at} cannot be claimed before this process has joined the fleet")).into());
         };
+        if self.withdrawn {
+            return Err(CoordinatorError::Refused(format!("{at} cannot be claimed by a process that has withdrawn from the fleet")).into());
+        }
         if self.owned.contains_key(at) {
             return Err(ClaimError::Held(member.instance.clone()));
         }

@@ -2,9 +2,10 @@
 
 use super::super::done::node::{self, Header, Writer};
 use super::super::{Began, Birth, Claim, ClaimError, CoordinatorError, Log, Progress, claim, cursor};
-use super::core::{Core, Watch};
+use super::core::Core;
 use super::outcome::{Base, Node, Nodes, Owned};
 use super::paths;
+use super::servers::Watch;
 use super::wire::{Op, WriteError};
 use crate::ids::{Epoch, GroupPartition};
 

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::OneshotWatcher;
 
 use super::super::done::node::Writer;
 use super::super::{CoordinatorError, Standing};
+use super::metrics::Metrics;
 use super::outcome::{Node, Nodes};
 use super::paths;
+use super::servers::{Change, Watch};
 use super::session::Ask;
 use super::state::State;
 use super::wire::{Link, Op, Wire, WriteError, Written};
@@ -28,6 +29,7 @@ pub(super) struct Core {
     asks: mpsc::Sender<Ask>,
     hints: watch::Sender<u64>,
     stop: CancellationToken,
+    metrics: Metrics,
     shared: Arc<Shared>,
 }
 
@@ -36,12 +38,45 @@ struct Shared {
     writes: AtomicU64,
     /// Watched now: one watch for each node, however many ask. Held for a look, never over I/O.
     watched: Mutex<HashSet<String>>,
+    /// Why this process is not in the fleet although it is to be.
+    missing: watch::Sender<Option<String>>,
+    /// Somebody joined: foreign consumers are looked for.
+    joined: Notify,
 }
 
 impl Core {
-    pub(super) fn new(wire: Wire, asks: mpsc::Sender<Ask>, hints: watch::Sender<u64>, stop: CancellationToken) -> Self {
-        let shared = Shared { boot: Uuid::new_v4(), writes: AtomicU64::new(0), watched: Mutex::default() };
-        Self { wire, asks, hints, stop, shared: Arc::new(shared) }
+    pub(super) fn new(wire: Wire, asks: mpsc::Sender<Ask>, hints: watch::Sender<u64>, stop: CancellationToken, metrics: Metrics) -> Self {
+        let shared = Shared {
+            boot: Uuid::new_v4(),
+            writes: AtomicU64::new(0),
+            watched: Mutex::default(),
+            missing: watch::Sender::new(None),
+            joined: Notify::new(),
+        };
+        Self { wire, asks, hints, stop, metrics, shared: Arc::new(shared) }
+    }
+
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// What keeps this process out of the fleet; `None`: nothing.
+    pub(super) fn say_missing(&self, missing: Option<String>) {
+        self.shared.missing.send_replace(missing);
+    }
+
+    pub(super) fn missing(&self) -> Option<String> {
+        self.shared.missing.borrow().clone()
+    }
+
+    pub(super) fn say_joined(&self) {
+        self.say_missing(None);
+        self.shared.joined.notify_one();
+        self.hint();
+    }
+
+    pub(super) async fn joined(&self) {
+        self.shared.joined.notified().await;
     }
 
     /// The mark of the next write of a pair.
@@ -67,6 +102,7 @@ impl Core {
         let stop = self.stop.clone();
         tokio::spawn(async move {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => {}
                 () = task => {}
             }
@@ -139,16 +175,8 @@ impl Core {
         if !self.begin_watch(path) {
             return Ok(());
         }
-        let armed = match what {
-            Watch::Node => {
-                self.wire.answer(link, link.client.check_and_watch_stat(path)).await.map(|armed| armed.map(|(_, watcher)| watcher))
-            }
-            Watch::Children => {
-                self.wire.answer(link, link.client.list_and_watch_children(path)).await.map(|armed| armed.map(|(_, watcher)| watcher))
-            }
-        };
-        match armed {
-            Ok(Ok(watcher)) => self.await_change(path.to_owned(), watcher),
+        match self.wire.watch(link, path, what).await {
+            Ok(Ok(change)) => self.await_change(path.to_owned(), change),
             // No watch is only a later look.
             Ok(Err(error)) => {
                 tracing::debug!(path, %error, "not watched");
@@ -162,10 +190,10 @@ impl Core {
         Ok(())
     }
 
-    fn await_change(&self, path: String, watcher: OneshotWatcher) {
+    fn await_change(&self, path: String, change: Change) {
         let core = self.clone();
         self.background(async move {
-            watcher.changed().await;
+            change.await;
             core.end_watch(&path);
             core.hint();
         });
@@ -179,11 +207,4 @@ impl Core {
     fn end_watch(&self, path: &str) {
         self.shared.watched.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
     }
-}
-
-/// What a hint is wanted for.
-#[derive(Clone, Copy)]
-pub(super) enum Watch {
-    Node,
-    Children,
 }

@@ -1,56 +1,24 @@
 //! Who is in the fleet: join, leave, members.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::json;
-use uuid::Uuid;
-
 use super::super::lease::boot_time;
-use super::super::{CoordinatorError, Member, MemberGroup};
-use super::core::{Core, Watch};
+use super::super::{CoordinatorError, Member};
+use super::core::Core;
+use super::member::{decode, encode, registration};
 use super::outcome::Node;
 use super::paths;
+use super::servers::Watch;
 use super::wire::{Link, MAX_PACKET_BYTES, Op, WriteError};
 
-/// Of the rules by which partitions are shared.
-const PROTO: u32 = 1;
 /// Beyond the session timeout, until another process's node of our name must be gone.
 const GRACE: Duration = Duration::from_secs(5);
+const NOT_YET: &str = "this process is not in the fleet yet";
 /// Between two looks at a node that is to go; a watch ends it earlier.
 const LOOK: Duration = Duration::from_millis(200);
 /// Owner nodes deleted in one transaction.
 const MAX_DELETED: usize = 64;
-
-/// The content of a fleet node. The instance is the node's name.
-#[derive(Serialize, Deserialize)]
-struct Wire {
-    proto: u32,
-    boot: Uuid,
-    host: String,
-    pid: u32,
-    version: String,
-    admin: String,
-    groups: BTreeMap<String, MemberGroup>,
-}
-
-pub(super) fn encode(member: &Member) -> Vec<u8> {
-    let Member { instance: _, boot, host, pid, version, admin, groups } = member.clone();
-    serde_json::to_vec(&Wire { proto: PROTO, boot, host, pid, version, admin, groups }).expect("texts and numbers are always JSON")
-}
-
-pub(super) fn decode(instance: &str, node: &[u8]) -> Result<Member, serde_json::Error> {
-    let Wire { proto: _, boot, host, pid, version, admin, groups } = serde_json::from_slice(node)?;
-    Ok(Member { instance: instance.to_owned(), boot, host, pid, version, admin, groups })
-}
-
-/// As consumers of the 0.8 era registered themselves.
-fn registration(group: &MemberGroup) -> Vec<u8> {
-    let subscription: BTreeMap<&str, u32> = group.topics.iter().map(|topic| (topic.as_str(), 1)).collect();
-    let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_secs();
-    json!({"pattern": "static", "subscription": subscription, "timestamp": now, "version": 1}).to_string().into_bytes()
-}
 
 pub(super) async fn join(core: Core, member: Member) -> Result<(), CoordinatorError> {
     if member.instance.is_empty() || member.instance.contains(['/', '\0']) {
@@ -63,10 +31,10 @@ pub(super) async fn join(core: Core, member: Member) -> Result<(), CoordinatorEr
         )));
     }
     let before = core.ask(|state| state.member.clone()).await?;
+    core.say_missing(Some(NOT_YET.to_owned()));
     loop {
         let link = core.wire.link().await?;
         if enter(&core, link.session, &member, before.as_ref(), Patience::UntilTaken).await? {
-            warn_of_foreigners(&core, &link, &member).await;
             return Ok(());
         }
     }
@@ -77,9 +45,9 @@ pub(super) fn join_again(core: &Core, session: i64, member: Member) {
     let joining = core.clone();
     core.background(async move {
         loop {
-            // Who has left meanwhile stays away.
+            // Who has left or withdrawn meanwhile stays away.
             let who = member.clone();
-            if !joining.ask(move |state| state.member.as_ref() == Some(&who)).await.unwrap_or(false) {
+            if !joining.ask(move |state| state.to_join_again() == Some(who)).await.unwrap_or(false) {
                 return;
             }
             match enter(&joining, session, &member, Some(&member), Patience::ForEver).await {
@@ -88,6 +56,7 @@ pub(super) fn join_again(core: &Core, session: i64, member: Member) {
                 Ok(false) => return,
                 Err(error) => {
                     tracing::error!(instance = member.instance, %error, "this process is not in the fleet; joining is tried again");
+                    joining.say_missing(Some(format!("this process is not in the fleet: {error}")));
                     tokio::time::sleep(Duration::from_secs(1)).await;
                 }
             }
@@ -116,6 +85,8 @@ async fn enter(core: &Core, session: i64, member: &Member, before: Option<&Membe
                     of_us,
                     "a node of this name is in the fleet; it is waited for to go, and nothing is served until then"
                 );
+                let taken = || CoordinatorError::InstanceTaken(member.instance.clone()).to_string();
+                core.say_missing(Some(if of_us { NOT_YET.to_owned() } else { taken() }));
                 boot_time()
             });
             if !of_us && patience == Patience::UntilTaken && boot_time() - since > link.timeout + GRACE {
@@ -125,7 +96,10 @@ async fn enter(core: &Core, session: i64, member: &Member, before: Option<&Membe
             continue;
         }
         let ops = entry(core, &link, member, before, node.is_some()).await?;
-        match core.write(session, &ops).await {
+        // Old tools may see a member's groups one after the other.
+        let mut parts = core.wire.parts(ops).into_iter();
+        let first = parts.next().unwrap_or_default();
+        match core.write(session, &first).await {
             Ok(written) => {
                 let (member, sent) = (member.clone(), written.sent);
                 core.ask(move |state| {
@@ -133,12 +107,26 @@ async fn enter(core: &Core, session: i64, member: &Member, before: Option<&Membe
                     state.joined(session, sent);
                 })
                 .await?;
-                core.hint();
+                for part in parts {
+                    write_rest(core, &link, &part).await;
+                }
+                core.say_joined();
                 return Ok(true);
             }
-            Err(WriteError::Conflict { .. }) => core.wire.make_parents(&link, &ops).await?,
+            Err(WriteError::Conflict { .. }) => core.wire.make_parents(&link, &first).await?,
             Err(WriteError::SessionOver) => return Ok(false),
             Err(WriteError::Refused(error)) => return Err(error),
+        }
+    }
+}
+
+/// Of the registrations that did not fit into the first transaction: nobody decides by them.
+async fn write_rest(core: &Core, link: &Link, part: &[Op]) {
+    for _ in 0..2 {
+        match core.write(link.session, part).await {
+            Err(WriteError::Conflict { .. }) if core.wire.make_parents(link, part).await.is_ok() => {}
+            Err(WriteError::Refused(error)) => return tracing::warn!(%error, "old tools do not see this process in some of its groups"),
+            Ok(_) | Err(WriteError::Conflict { .. } | WriteError::SessionOver) => return,
         }
     }
 }
@@ -169,20 +157,21 @@ async fn entry(core: &Core, link: &Link, member: &Member, before: Option<&Member
     Ok(ops)
 }
 
-/// Consumers that do not know our rules deliver what we deliver, and write our cursors.
-async fn warn_of_foreigners(core: &Core, link: &Link, member: &Member) {
-    let fleet: BTreeSet<String> = core.wire.children(link, paths::FLEET).await.unwrap_or_default().into_iter().collect();
-    for group in member.groups.keys() {
-        let ids = core.wire.children(link, &paths::ids(group)).await.unwrap_or_default();
-        for foreign in ids.iter().filter(|id| !fleet.contains(*id)) {
-            tracing::warn!(
-                group,
-                consumer = foreign,
-                "a consumer that is not of this fleet is registered for the group: stop the original programs first, \
-                both would deliver every message and write the same cursors"
-            );
-        }
+/// Out of the fleet, so that others may take what is released; what is owned stays so until then.
+pub(super) async fn withdraw(core: Core) -> Result<(), CoordinatorError> {
+    let asked = core.ask(|state| {
+        state.withdraw();
+        (state.session, state.member.clone())
+    });
+    let (Some(session), Some(member)) = asked.await? else { return Ok(()) };
+    let mut gone = vec![paths::member(&member.instance)];
+    gone.extend(member.groups.keys().map(|group| paths::id(group, &member.instance)));
+    let link = core.wire.link().await?;
+    for some in gone.chunks(MAX_DELETED) {
+        delete_mine(&core, &link, session, some).await?;
     }
+    core.hint();
+    Ok(())
 }
 
 /// What it owns is given up as it was last committed: the pairs stand, the owner nodes go.
@@ -221,7 +210,7 @@ async fn delete_mine(core: &Core, link: &Link, session: i64, paths: &[String]) -
     }
 }
 
-/// Who cannot be read is named and not counted: it may be of a version that is not born yet.
+/// Who cannot be read at all is named and not counted: it may be of a version that is not born yet.
 pub(super) async fn members(core: &Core) -> Result<Vec<Member>, CoordinatorError> {
     let link = core.wire.link().await?;
     core.watch(&link, paths::FLEET, Watch::Children).await?;
@@ -229,37 +218,19 @@ pub(super) async fn members(core: &Core) -> Result<Vec<Member>, CoordinatorError
     let nodes = names.iter().map(|name| async { core.wire.get(&link, &paths::member(name)).await });
     let nodes = futures_util::future::try_join_all(nodes).await?;
     let mut members = Vec::with_capacity(names.len());
+    let mut unreadable = HashSet::new();
     for (name, node) in names.iter().zip(nodes) {
         match node.map(|node| decode(name, &node.data)) {
             Some(Ok(member)) => members.push(member),
-            Some(Err(error)) => tracing::error!(instance = name, %error, "a member of the fleet cannot be read and is passed over"),
+            Some(Err(error)) => {
+                unreadable.insert(format!("{name}: {error}"));
+            }
             None => {}
         }
     }
+    for member in core.ask(|state| state.newly_unreadable(unreadable)).await? {
+        tracing::error!(member, "a node of the fleet cannot be read and is passed over: it gets no partitions");
+    }
     members.sort_unstable_by(|one, other| one.instance.cmp(&other.instance));
     Ok(members)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::super::conformance::member;
-    use super::*;
-
-    #[test]
-    fn a_member_reads_as_it_was_written_and_says_by_which_rules_it_shares() {
-        let me = member("me");
-        let text = String::from_utf8(encode(&me)).unwrap();
-        assert!(text.starts_with(r#"{"proto":1,"boot":""#), "{text}");
-        assert_eq!(decode("me", text.as_bytes()).unwrap(), me);
-        assert!(decode("me", b"garbage").is_err());
-    }
-
-    #[test]
-    fn old_tools_find_a_registration_as_they_knew_it() {
-        let text = String::from_utf8(registration(&member("me").groups["g"])).unwrap();
-        assert!(
-            text.starts_with(r#"{"pattern":"static","subscription":{"t":1},"timestamp":"#) && text.ends_with(r#","version":1}"#),
-            "{text}"
-        );
-    }
 }

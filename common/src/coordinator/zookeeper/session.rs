@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
-use zookeeper_client::{Acls, Client, CreateMode, Error, SessionInfo, SessionState, StateWatcher};
+use zookeeper_client::{Error, SessionState};
 
 use super::super::lease::boot_time;
+use super::metrics::Presence;
+use super::servers::{Door, Opened, States};
 use super::state::State;
-use super::wire::{Link, Op, Status, WriteError, digest};
-use super::{Core, Options, fleet, paths};
+use super::wire::{Link, Op, Status, WriteError};
+use super::{Core, Ensemble, fleet};
 
 /// Between two tries to connect that failed at once.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
@@ -21,24 +23,23 @@ const MAX_REST: Duration = Duration::from_secs(1);
 /// Asked of the task, in turn.
 pub(super) type Ask = Box<dyn FnOnce(&mut State) + Send>;
 
-type Connecting = Pin<Box<dyn Future<Output = Result<Client, Error>> + Send>>;
+type Connecting<D> = Pin<Box<dyn Future<Output = Result<Opened<<D as Door>::Ticket, <D as Door>::States>, Error>> + Send>>;
 
-enum Connection {
+enum Connection<D: Door> {
     /// A new session, or the one before if it is still alive.
-    Opening(Connecting),
-    Open(Client, StateWatcher),
+    Opening(Connecting<D>),
+    Open(Opened<D::Ticket, D::States>),
 }
 
-pub(super) struct Session {
-    pub(super) options: Options,
-    pub(super) state: State,
-    pub(super) asks: mpsc::Receiver<Ask>,
-    pub(super) status: watch::Sender<Status>,
-    pub(super) hints: watch::Sender<u64>,
-    pub(super) core: Core,
-    pub(super) stop: CancellationToken,
+pub(super) struct Session<D: Door> {
+    door: D,
+    ensemble: Ensemble,
+    state: State,
+    core: Core,
+    presence: Presence,
+    ends: Ends,
     /// To be taken up before a new session is opened.
-    former: Option<SessionInfo>,
+    former: Option<D::Ticket>,
     proof: Option<oneshot::Receiver<()>>,
 }
 
@@ -46,14 +47,13 @@ pub(super) struct Session {
 pub(super) struct Ends {
     pub(super) asks: mpsc::Receiver<Ask>,
     pub(super) status: watch::Sender<Status>,
-    pub(super) hints: watch::Sender<u64>,
     pub(super) stop: CancellationToken,
 }
 
-impl Session {
-    pub(super) fn new(options: Options, state: State, core: Core, ends: Ends) -> Self {
-        let Ends { asks, status, hints, stop } = ends;
-        Self { options, state, asks, status, hints, core, stop, former: None, proof: None }
+impl<D: Door> Session<D> {
+    pub(super) fn new(door: D, ensemble: Ensemble, state: State, core: Core, ends: Ends) -> Self {
+        let presence = core.metrics().session();
+        Self { door, ensemble, state, core, presence, ends, former: None, proof: None }
     }
 
     /// Until the coordinator is dropped; the session is closed then.
@@ -62,55 +62,58 @@ impl Session {
         loop {
             let rest = self.rest();
             connection = tokio::select! {
-                () = self.stop.cancelled() => break,
-                Some(ask) = self.asks.recv() => {
-                    ask(&mut self.state);
-                    while let Ok(ask) = self.asks.try_recv() {
-                        ask(&mut self.state);
-                    }
-                    connection
-                }
+                biased;
+                () = self.ends.stop.cancelled() => break,
                 next = step(&mut connection) => match next {
                     Event::Opened(result) => self.opened(result),
                     Event::Changed(state) => self.changed(connection, state),
                 },
+                Some(ask) = self.ends.asks.recv() => {
+                    ask(&mut self.state);
+                    while let Ok(ask) = self.ends.asks.try_recv() {
+                        ask(&mut self.state);
+                    }
+                    connection
+                }
                 () = tokio::time::sleep(rest) => connection,
             };
             self.prove();
         }
-        self.status.send_replace(Status { trouble: "this process has closed its connection".into(), ..Status::default() });
+        self.ends.status.send_replace(Status { trouble: "this process has closed its connection".into(), ..Status::default() });
     }
 
-    fn open(&self, pause: Duration) -> Connecting {
-        Box::pin(open(self.options.clone(), self.former.clone(), pause))
+    fn open(&self, pause: Duration) -> Connecting<D> {
+        let opening = self.door.open(self.former.clone());
+        Box::pin(async move {
+            tokio::time::sleep(pause).await;
+            opening.await
+        })
     }
 
-    fn opened(&mut self, result: Result<Client, Error>) -> Connection {
+    fn opened(&mut self, result: Result<Opened<D::Ticket, D::States>, Error>) -> Connection<D> {
         match result {
-            Ok(client) => {
-                let session = client.session_id().0;
+            Ok(opened) => {
+                let Link { session, timeout, .. } = opened.link;
                 let new = self.state.session != Some(session);
                 self.former = None;
-                self.state.session_is(session, client.session_timeout());
-                tracing::info!(ensemble = %self.options.ensemble, session = format!("{session:#x}"), timeout = ?client.session_timeout(), new,
-                    "connected to ZooKeeper");
-                let watcher = client.state_watcher();
-                self.publish(&client);
-                if new && let Some(member) = self.state.member.clone() {
+                self.state.session_is(session, timeout);
+                tracing::info!(ensemble = %self.ensemble, session = format!("{session:#x}"), ?timeout, new, "connected to ZooKeeper");
+                self.publish(&opened.link);
+                if new && let Some(member) = self.state.to_join_again() {
                     fleet::join_again(&self.core, session, member);
                 }
-                Connection::Open(client, watcher)
+                Connection::Open(opened)
             }
             Err(Error::SessionExpired) if self.former.is_some() => {
                 self.over();
                 Connection::Opening(self.open(Duration::ZERO))
             }
             Err(error) => {
-                let trouble = format!("ZooKeeper at {} cannot be reached: {error}", self.options.ensemble);
-                if self.status.borrow().trouble != trouble {
+                let trouble = format!("ZooKeeper at {} cannot be reached: {error}", self.ensemble);
+                if self.ends.status.borrow().trouble != trouble {
                     tracing::warn!(trouble, "not connected to ZooKeeper; it is tried again");
                 }
-                self.status.send_modify(|status| status.trouble = trouble);
+                self.ends.status.send_modify(|status| status.trouble = trouble);
                 Connection::Opening(self.open(RECONNECT_PAUSE))
             }
         }
@@ -120,48 +123,49 @@ impl Session {
     fn over(&mut self) {
         let lost = self.state.session_over();
         self.former = None;
-        tracing::error!(ensemble = %self.options.ensemble, partitions = lost,
+        self.presence.session_lost();
+        if self.state.member.is_some() {
+            self.core.say_missing(Some("this process is not in the fleet: its session is over".to_owned()));
+        }
+        tracing::error!(ensemble = %self.ensemble, partitions = lost,
             "the ZooKeeper session is over: nothing is owned any more; a new one is opened, and the fleet is joined again");
-        self.status.send_replace(Status { trouble: "the session is over; a new one is being opened".into(), ..Status::default() });
-        self.hint();
+        self.ends.status.send_replace(Status { trouble: "the session is over; a new one is being opened".into(), ..Status::default() });
+        self.core.hint();
     }
 
-    fn changed(&mut self, connection: Connection, state: SessionState) -> Connection {
-        let Connection::Open(client, watcher) = connection else { return connection };
+    fn changed(&mut self, connection: Connection<D>, state: SessionState) -> Connection<D> {
+        let Connection::Open(opened) = connection else { return connection };
         match state {
             SessionState::SyncConnected => {
-                self.publish(&client);
-                Connection::Open(client, watcher)
+                self.publish(&opened.link);
+                Connection::Open(opened)
             }
             SessionState::Disconnected | SessionState::ConnectedReadOnly => {
-                tracing::warn!(ensemble = %self.options.ensemble, "the connection to ZooKeeper is lost; nothing is sent until it is back");
+                tracing::warn!(ensemble = %self.ensemble, "the connection to ZooKeeper is lost; nothing is sent until it is back");
                 self.disconnected();
-                Connection::Open(client, watcher)
+                Connection::Open(opened)
             }
             SessionState::Expired | SessionState::Closed | SessionState::AuthFailed => {
                 self.disconnected();
-                self.former = Some(client.into_session());
+                self.former = Some(opened.ticket);
                 Connection::Opening(self.open(Duration::ZERO))
             }
         }
     }
 
-    fn publish(&mut self, client: &Client) {
-        let link = Link { client: client.clone(), session: client.session_id().0, timeout: client.session_timeout() };
-        self.status.send_replace(Status { session: Some(link.session), link: Some(link), trouble: String::new() });
-        self.hint();
+    fn publish(&mut self, link: &Link) {
+        self.presence.connected(true);
+        self.ends.status.send_replace(Status { session: Some(link.session), link: Some(link.clone()), trouble: String::new() });
+        self.core.hint();
     }
 
     fn disconnected(&mut self) {
-        let trouble = format!("the connection to ZooKeeper at {} is lost", self.options.ensemble);
-        self.status.send_modify(|status| {
+        self.presence.connected(false);
+        let trouble = format!("the connection to ZooKeeper at {} is lost", self.ensemble);
+        self.ends.status.send_modify(|status| {
             status.link = None;
             status.trouble = trouble;
         });
-    }
-
-    fn hint(&self) {
-        self.hints.send_modify(|changes| *changes += 1);
     }
 
     /// Until the lease or the next proof is due.
@@ -176,15 +180,14 @@ impl Session {
         let under_way = self.proof.as_mut().is_some_and(|proof| matches!(proof.try_recv(), Err(oneshot::error::TryRecvError::Empty)));
         let due = self.state.next_proof().is_some_and(|due| due <= boot_time());
         let (Some(session), Some(member)) = (self.state.session, &self.state.member) else { return };
-        if under_way || !due || self.status.borrow().link.is_none() {
+        if under_way || !due || self.ends.status.borrow().link.is_none() {
             return;
         }
         let (ended, proof) = oneshot::channel();
         self.proof = Some(proof);
-        let (core, member) = (self.core.clone(), member.clone());
+        let (core, member, path) = (self.core.clone(), member.clone(), self.state.proof_path());
         self.core.background(async move {
-            let here = [Op::Exists { path: paths::member(&member.instance) }];
-            if let Err(WriteError::Conflict { .. }) = core.write(session, &here).await {
+            if let Err(WriteError::Conflict { .. }) = core.write(session, &[Op::Exists { path }]).await {
                 tracing::error!(
                     instance = member.instance,
                     "this process's node in the fleet was deleted by somebody else; it is made again"
@@ -198,50 +201,14 @@ impl Session {
     }
 }
 
-enum Event {
-    Opened(Result<Client, Error>),
+enum Event<D: Door> {
+    Opened(Result<Opened<D::Ticket, D::States>, Error>),
     Changed(SessionState),
 }
 
-async fn step(connection: &mut Connection) -> Event {
+async fn step<D: Door>(connection: &mut Connection<D>) -> Event<D> {
     match connection {
         Connection::Opening(opening) => Event::Opened(opening.await),
-        Connection::Open(_, watcher) => Event::Changed(watcher.changed().await),
-    }
-}
-
-async fn open(options: Options, former: Option<SessionInfo>, pause: Duration) -> Result<Client, Error> {
-    tokio::time::sleep(pause).await;
-    let mut connector = Client::connector().with_session_timeout(options.session_timeout);
-    if let Some(credentials) = &options.digest {
-        let (scheme, auth) = digest(credentials);
-        connector = connector.with_auth(scheme, auth);
-    }
-    let taken_up = former.is_some();
-    if let Some(former) = former {
-        connector = connector.with_session(former);
-    }
-    let client = connector.connect(&options.ensemble.servers()).await?;
-    match options.ensemble.chroot() {
-        "" => Ok(client),
-        // Nothing may fail here: a client that is dropped closes its session.
-        chroot if taken_up => client.chroot(chroot).map_err(|_| Error::BadArguments(&"the chroot is no path")),
-        chroot => enter(client, chroot, &options).await,
-    }
-}
-
-/// The chroot with everything above it is made if it is missing; nothing else is written outside of it.
-async fn enter(client: Client, chroot: &str, options: &Options) -> Result<Client, Error> {
-    let make = async {
-        if client.check_stat(chroot).await?.is_none() {
-            client.mkdir(chroot, &CreateMode::Persistent.with_acls(Acls::new(options.acl.list()))).await?;
-            tracing::info!(chroot, "the chroot was missing in ZooKeeper and has been created");
-        }
-        Ok::<(), Error>(())
-    };
-    match tokio::time::timeout(options.session_timeout, make).await {
-        Ok(Ok(())) => client.chroot(chroot).map_err(|_| Error::BadArguments(&"the chroot is no path")),
-        Ok(Err(error)) => Err(Error::UnexpectedError(format!("the chroot {chroot} is missing and cannot be created: {error}"))),
-        Err(_) => Err(Error::Timeout),
+        Connection::Open(opened) => Event::Changed(opened.states.changed().await),
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::super::{ClaimError, CommitError, CoordinatorError, LeaseHolder, Member};
 use super::outcome::Owned;
+use super::paths;
 use crate::ids::{Epoch, GroupPartition};
 
 pub(super) struct State {
@@ -12,8 +13,12 @@ pub(super) struct State {
     /// As the servers granted it.
     timeout: Duration,
     pub(super) member: Option<Member>,
-    /// The session under which the member is in the fleet.
+    /// The session under which the member is in the fleet, or was before it withdrew.
     joined: Option<i64>,
+    /// It takes nothing more, and keeps what it owns until that is released.
+    withdrawn: bool,
+    /// Nodes of the fleet that could not be read, as was said.
+    unreadable: HashSet<String>,
     owned: HashMap<GroupPartition, Owned>,
     /// With a write under way: one at a time for each partition.
     busy: HashSet<GroupPartition>,
@@ -29,6 +34,8 @@ impl State {
             timeout: Duration::ZERO,
             member: None,
             joined: None,
+            withdrawn: false,
+            unreadable: HashSet::new(),
             owned: HashMap::new(),
             busy: HashSet::new(),
             lease,
@@ -62,15 +69,42 @@ impl State {
     pub(super) fn joined(&mut self, session: i64, sent: Duration) {
         if self.session == Some(session) {
             self.joined = Some(session);
+            self.withdrawn = false;
             self.acknowledged(session, sent);
         }
+    }
+
+    /// Not in the fleet any more; the lease goes on, and so does what is owned.
+    pub(super) fn withdraw(&mut self) {
+        self.withdrawn = true;
     }
 
     pub(super) fn left(&mut self) {
         self.member = None;
         self.joined = None;
+        self.withdrawn = false;
         self.owned.clear();
         self.lease.end();
+    }
+
+    /// Who is to be in the fleet under a new session.
+    pub(super) fn to_join_again(&self) -> Option<Member> {
+        self.member.clone().filter(|_| !self.withdrawn)
+    }
+
+    /// What exists as long as this process is well.
+    pub(super) fn proof_path(&self) -> String {
+        match &self.member {
+            Some(member) if !self.withdrawn => paths::member(&member.instance),
+            _ => paths::FLEET.to_owned(),
+        }
+    }
+
+    /// Those of `unreadable` that were not named before.
+    pub(super) fn newly_unreadable(&mut self, unreadable: HashSet<String>) -> Vec<String> {
+        let new = unreadable.difference(&self.unreadable).cloned().collect();
+        self.unreadable = unreadable;
+        new
     }
 
     /// When a write must be sent only to show that the session lives, if nothing else is written.
@@ -89,6 +123,9 @@ impl State {
         let Some(member) = &self.member else {
             return Err(CoordinatorError::Refused(format!("{at} cannot be claimed before this process has joined the fleet")).into());
         };
+        if self.withdrawn {
+            return Err(CoordinatorError::Refused(format!("{at} cannot be claimed by a process that has withdrawn from the fleet")).into());
+        }
         if self.owned.contains_key(at) {
             return Err(ClaimError::Held(member.instance.clone()));
         }
@@ -228,6 +265,22 @@ mod tests {
         assert!(!state.owns(&at, Epoch(5)));
         assert_eq!(state.begin_store(&at, Epoch(5)), Err(CommitError::EpochOver));
         assert_eq!(state.at_rest(&at, Epoch(5)), None);
+    }
+
+    #[test]
+    fn who_has_withdrawn_keeps_what_it_owns_and_takes_nothing_more() {
+        let (mut state, lease) = joined();
+        let scene = Scene::new("g", "t");
+        state.begin_claim(&scene.at(0)).unwrap();
+        state.end(1, &scene.at(0), Some(owned(5)));
+        state.withdraw();
+        assert!(lease.holds() && state.owns(&scene.at(0), Epoch(5)) && state.to_join_again().is_none());
+        assert_eq!(state.proof_path(), "/mqgate/fleet");
+        assert!(matches!(state.begin_claim(&scene.at(1)), Err(ClaimError::Coordinator(CoordinatorError::Refused(_)))));
+        state.begin_store(&scene.at(0), Epoch(5)).unwrap();
+        state.joined(1, boot_time());
+        assert_eq!(state.proof_path(), "/mqgate/fleet/me");
+        state.begin_claim(&scene.at(1)).unwrap();
     }
 
     #[test]

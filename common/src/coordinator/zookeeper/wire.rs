@@ -2,14 +2,16 @@
 //! is sent again, the same, on the same session, until it is answered or the session is over.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use zookeeper_client::{Acl, Acls, Client, CreateMode, Error, MultiWriteError, MultiWriteResult, Permission, Stat};
+use zookeeper_client::{Acl, CreateMode, Error, MultiWriteError, Permission, Stat};
 
 use super::super::CoordinatorError;
 use super::super::lease::boot_time;
 use super::outcome::Node;
+use super::servers::{Change, Servers, Watch};
 use super::{AclMode, Options, paths};
 
 /// Between two tries of the same request.
@@ -20,10 +22,10 @@ const MAX_PAUSE: Duration = Duration::from_secs(1);
 /// with names of usual length are within it.
 pub(super) const MAX_PACKET_BYTES: usize = 900 * 1024;
 
-/// A connected client and its session.
+/// A connection and its session.
 #[derive(Clone)]
 pub(super) struct Link {
-    pub(super) client: Client,
+    pub(super) servers: Arc<dyn Servers>,
     pub(super) session: i64,
     /// As the servers granted it.
     pub(super) timeout: Duration,
@@ -66,13 +68,19 @@ impl Op {
         }
     }
 
+    pub(super) fn path(&self) -> &str {
+        match self {
+            Self::Create { path, .. } | Self::Set { path, .. } | Self::Delete { path } | Self::Exists { path } => path,
+        }
+    }
+
     fn bytes(&self) -> usize {
         const OVERHEAD: usize = 64;
-        OVERHEAD
-            + match self {
-                Self::Create { path, data, .. } | Self::Set { path, data, .. } => path.len() + data.len(),
-                Self::Delete { path } | Self::Exists { path } => path.len(),
-            }
+        let data = match self {
+            Self::Create { data, .. } | Self::Set { data, .. } => data.len(),
+            Self::Delete { .. } | Self::Exists { .. } => 0,
+        };
+        OVERHEAD + self.path().len() + data
     }
 }
 
@@ -116,6 +124,24 @@ impl Wire {
         ops.iter().map(|op| self.chroot_bytes + op.bytes()).sum()
     }
 
+    /// Cut into what fits into a transaction each.
+    pub(super) fn parts(&self, ops: Vec<Op>) -> Vec<Vec<Op>> {
+        let mut parts: Vec<Vec<Op>> = Vec::new();
+        let mut bytes = 0;
+        for op in ops {
+            let more = self.chroot_bytes + op.bytes();
+            bytes += more;
+            match parts.last_mut() {
+                Some(part) if bytes <= MAX_PACKET_BYTES => part.push(op),
+                _ => {
+                    bytes = more;
+                    parts.push(vec![op]);
+                }
+            }
+        }
+        parts
+    }
+
     /// What is missing to send anything; else that an answer is.
     pub(super) fn trouble(&self) -> String {
         let status = self.status.borrow();
@@ -142,15 +168,23 @@ impl Wire {
         if status.session == Some(session) { status.link.clone() } else { None }
     }
 
-    /// One transaction, until it is answered.
+    /// One transaction, until it is answered. What is larger than a packet is refused here: servers
+    /// would cut the connection over it, each time again.
     pub(super) async fn write(&self, session: i64, ops: &[Op]) -> Result<Written, WriteError> {
+        let bytes = self.bytes(ops);
+        if bytes > MAX_PACKET_BYTES {
+            let path = ops.iter().max_by_key(|op| op.bytes()).map_or("", Op::path);
+            return Err(WriteError::Refused(CoordinatorError::Refused(format!(
+                "{bytes} bytes are more than the {MAX_PACKET_BYTES} of one transaction in ZooKeeper; nothing was written. The largest is {path}"
+            ))));
+        }
         let mut pause = FIRST_PAUSE;
         let mut repeated = false;
         loop {
             let link = self.on(session).await.ok_or(WriteError::SessionOver)?;
             let sent = boot_time();
-            match tokio::time::timeout(link.timeout, self.multi(&link.client, ops)).await {
-                Ok(Ok(results)) => return Ok(Written { sent, stats: results.iter().map(stat).collect() }),
+            match tokio::time::timeout(link.timeout, link.servers.multi(ops, self.acl)).await {
+                Ok(Ok(stats)) => return Ok(Written { sent, stats }),
                 Ok(Err(error)) => match definite(&error) {
                     Some(Definite::Conflict(index)) => return Err(WriteError::Conflict { index, repeated }),
                     Some(Definite::Refused) => return Err(WriteError::Refused(refused(&error, ops))),
@@ -164,22 +198,9 @@ impl Wire {
         }
     }
 
-    async fn multi(&self, client: &Client, ops: &[Op]) -> Result<Vec<MultiWriteResult>, MultiWriteError> {
-        let mut writer = client.new_multi_writer();
-        for op in ops {
-            match op {
-                Op::Create { path, data, mode } => writer.add_create(path, data, &mode.with_acls(Acls::new(self.acl))),
-                Op::Set { path, data, version } => writer.add_set_data(path, data, *version),
-                Op::Delete { path } => writer.add_delete(path, None),
-                Op::Exists { path } => writer.add_check_version(path, -1),
-            }?;
-        }
-        writer.commit().await
-    }
-
     /// A node, or `None` where there is none.
     pub(super) async fn get(&self, link: &Link, path: &str) -> Result<Option<Node>, CoordinatorError> {
-        match self.answer(link, link.client.get_data(path)).await? {
+        match self.answer(link, link.servers.get(path)).await? {
             Ok((data, stat)) => Ok(Some(node(data, &stat))),
             Err(Error::NoNode) => Ok(None),
             Err(error) => Err(unavailable(&error, path)),
@@ -187,12 +208,12 @@ impl Wire {
     }
 
     pub(super) async fn stat(&self, link: &Link, path: &str) -> Result<Option<Stat>, CoordinatorError> {
-        self.answer(link, link.client.check_stat(path)).await?.map_err(|error| unavailable(&error, path))
+        self.answer(link, link.servers.stat(path)).await?.map_err(|error| unavailable(&error, path))
     }
 
     /// Of a node that may not exist.
     pub(super) async fn children(&self, link: &Link, path: &str) -> Result<Vec<String>, CoordinatorError> {
-        match self.answer(link, link.client.list_children(path)).await? {
+        match self.answer(link, link.servers.children(path)).await? {
             Ok(children) => Ok(children),
             Err(Error::NoNode) => Ok(Vec::new()),
             Err(error) => Err(unavailable(&error, path)),
@@ -201,13 +222,17 @@ impl Wire {
 
     /// What is read after it is at least as new as what was written before it.
     pub(super) async fn sync(&self, link: &Link) -> Result<(), CoordinatorError> {
-        self.answer(link, link.client.sync("/")).await?.map_err(|error| unavailable(&error, "/"))
+        self.answer(link, link.servers.sync()).await?.map_err(|error| unavailable(&error, "/"))
+    }
+
+    /// Armed before the read that it is for. Inner error: it cannot be watched.
+    pub(super) async fn watch(&self, link: &Link, path: &str, what: Watch) -> Result<Result<Change, Error>, CoordinatorError> {
+        self.answer(link, link.servers.watch(path, what)).await
     }
 
     /// Makes a persistent node without content, and those above it. Below the chroot, which exists.
     pub(super) async fn make(&self, link: &Link, path: &str) -> Result<(), CoordinatorError> {
-        let options = CreateMode::Persistent.with_acls(Acls::new(self.acl));
-        self.answer(link, link.client.mkdir(path, &options)).await?.map_err(|error| unavailable(&error, path))
+        self.answer(link, link.servers.make(path, self.acl)).await?.map_err(|error| unavailable(&error, path))
     }
 
     /// What stands above the nodes that a transaction is to create.
@@ -218,7 +243,7 @@ impl Wire {
     }
 
     /// A read is not waited for longer than the session could live without an answer.
-    pub(super) async fn answer<T>(&self, link: &Link, request: impl Future<Output = T>) -> Result<T, CoordinatorError> {
+    async fn answer<T>(&self, link: &Link, request: impl Future<Output = T>) -> Result<T, CoordinatorError> {
         let late = |_| CoordinatorError::Unavailable(format!("ZooKeeper has not answered for {:?}", link.timeout));
         tokio::time::timeout(link.timeout, request).await.map_err(late)
     }
@@ -237,13 +262,6 @@ impl AclMode {
 
 pub(super) fn node(data: Vec<u8>, stat: &Stat) -> Node {
     Node { data, version: stat.version, mzxid: stat.mzxid, session: stat.ephemeral_owner }
-}
-
-fn stat(result: &MultiWriteResult) -> Option<Stat> {
-    match result {
-        MultiWriteResult::Create { stat, .. } | MultiWriteResult::SetData { stat } => (!stat.is_invalid()).then_some(*stat),
-        _ => None,
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -271,10 +289,7 @@ fn definite(error: &MultiWriteError) -> Option<Definite> {
 
 fn refused(error: &MultiWriteError, ops: &[Op]) -> CoordinatorError {
     let index = if let MultiWriteError::OperationFailed { index, .. } = error { *index } else { 0 };
-    let path = match ops.get(index) {
-        Some(Op::Create { path, .. } | Op::Set { path, .. } | Op::Delete { path } | Op::Exists { path }) => path.as_str(),
-        None => "",
-    };
+    let path = ops.get(index).map_or("", Op::path);
     CoordinatorError::Refused(format!("ZooKeeper refuses a write to {path}: {error}"))
 }
 

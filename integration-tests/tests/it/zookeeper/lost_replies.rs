@@ -8,7 +8,7 @@ use common::ids::{GroupPartition, Offset};
 use integration_tests::relay::{Flow, Relay};
 use integration_tests::wait;
 
-use super::{World, at, claimed, commit, commit_with, log, settle};
+use super::{World, at, claimed, commit, commit_with, log, open, settle};
 
 /// Long enough to see at the servers what was done, and cut the connection before the reply.
 const LATE_BY: Duration = Duration::from_millis(400);
@@ -24,7 +24,7 @@ impl Scene {
     async fn new() -> Self {
         let world = World::fresh().await;
         let relay = Relay::start(world.servers.addr(0)).await;
-        let coordinator = Arc::new(ZooKeeperCoordinator::open(world.options(&relay.addr().to_string())));
+        let coordinator = Arc::new(open(world.options(&relay.addr().to_string())));
         settle(&coordinator, "one").await;
         Self { world, relay, coordinator }
     }
@@ -141,4 +141,42 @@ async fn a_replay_is_known_as_our_own_and_done_once() {
     assert_eq!(replaying.await.unwrap(), Ok(Replayed::Moved(vec![(Some(Offset(57)), Offset(5))])));
     assert_eq!(scene.coordinator.replay(&replay).await, Ok(Replayed::Repeated));
     assert_eq!(scene.coordinator.control(&at().group).await.unwrap().replays, ["r"]);
+}
+
+#[tokio::test]
+async fn a_first_claim_that_creates_the_cursor_is_known_as_our_own() {
+    let scene = Scene::new().await;
+    // The way to it is made by its neighbour.
+    claimed(&scene.coordinator).await;
+    let first = GroupPartition { partition: common::ids::Partition(1), ..at() };
+    scene.relay.to_client(LATE);
+    let (coordinator, claims) = (scene.coordinator.clone(), first.clone());
+    let claiming = tokio::spawn(async move { coordinator.claim(&claims, log()).await });
+    let created = scene.world.path("/consumers/g/offsets/t/1");
+    wait::until("it is created", Duration::from_secs(10), async || scene.world.tool().get(&created)).await;
+    scene.heal();
+    let claim = claiming.await.unwrap().unwrap();
+    assert_eq!(claim.progress.cursor, Offset(0));
+    assert_eq!(scene.coordinator.moved(&[(first, claim.epoch)]).await, Ok(vec![]));
+}
+
+#[tokio::test]
+async fn a_change_of_what_is_served_and_its_end_are_known_as_our_own() {
+    let scene = Scene::new().await;
+    let fleet = scene.world.path("/mqgate/fleet/one");
+    let before = scene.world.tool().get(&fleet).unwrap();
+    scene.relay.to_client(LATE);
+    let coordinator = scene.coordinator.clone();
+    let joining = tokio::spawn(async move { coordinator.join(super::member("one")).await });
+    let tool = || scene.world.tool().get(&fleet);
+    wait::until("it is changed", Duration::from_secs(10), async || (tool().as_ref() != Some(&before)).then_some(())).await;
+    scene.heal();
+    assert_eq!(joining.await.unwrap(), Ok(()));
+    assert_eq!(scene.coordinator.members().await.unwrap().len(), 1);
+    scene.relay.to_client(LATE);
+    let coordinator = scene.coordinator.clone();
+    let leaving = tokio::spawn(async move { coordinator.leave().await });
+    wait::until("it is gone", Duration::from_secs(10), async || tool().is_none().then_some(())).await;
+    scene.heal();
+    assert_eq!(leaving.await.unwrap(), Ok(()));
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use common::coordinator::zookeeper::AclMode;
-use common::coordinator::{Coordinator, CoordinatorError, ZooKeeperCoordinator};
+use common::coordinator::zookeeper::{AclMode, Ensemble, Options};
+use common::coordinator::{Coordinator, CoordinatorError};
 use integration_tests::wait;
 use integration_tests::zookeeper::ZooKeeper;
 use integration_tests::zookeeper::tool::Code;
 
-use super::{World, at, claimed, commit, member};
+use super::{World, at, claimed, commit, member, open};
 
 #[tokio::test]
 async fn the_harness_freezes_kills_and_restarts_one_of_three_servers() {
@@ -36,13 +36,34 @@ async fn a_missing_chroot_is_made_and_nothing_is_written_outside_of_it() {
     assert!(top.iter().all(|name| name == "zookeeper" || name.starts_with("test-")), "{top:?}");
 }
 
+/// C63: every harmless way to write the same place leads to it.
+#[tokio::test]
+async fn the_harmless_forms_of_a_connect_string_lead_to_one_place() {
+    let world = World::fresh().await;
+    let server = world.servers.connect_string();
+    let first = world.member("one").await;
+    let chroot = &world.chroot[1..];
+    for text in [
+        format!("{server}//{chroot}/"),
+        format!("{server},/{chroot}"),
+        format!("{server}, {server}/{chroot}"),
+        format!(" {server} /{chroot}"),
+    ] {
+        let ensemble = Ensemble::parse(&text).unwrap();
+        let coordinator = open(Options { ensemble, ..world.options(&server) });
+        assert_eq!(coordinator.members().await, first.members().await, "{text}");
+    }
+    let each_its_own = Ensemble::parse(&format!("{server}/{chroot},{server}/{chroot}")).unwrap_err();
+    assert!(each_its_own.to_string().contains("one path for all stands after the last server"), "{each_its_own}");
+}
+
 #[tokio::test]
 async fn creator_acl_keeps_others_from_writing_and_lets_them_read() {
     const NO_AUTH: Code = Code(-102);
     let world = World::fresh().await;
     let mut options = world.options(&world.servers.connect_string());
     (options.digest, options.acl) = (Some("mqgate:secret".into()), AclMode::Creator);
-    let coordinator = ZooKeeperCoordinator::open(options);
+    let coordinator = open(options);
     super::settle(&coordinator, "one").await;
     let epoch = claimed(&coordinator).await.epoch;
     assert_eq!(coordinator.commit(&[commit(epoch, 5)]).await, [Ok(())]);
@@ -56,7 +77,7 @@ async fn creator_acl_keeps_others_from_writing_and_lets_them_read() {
 #[tokio::test]
 async fn without_servers_a_verb_fails_in_time_and_says_what_is_missing() {
     let world = World::fresh().await;
-    let coordinator = ZooKeeperCoordinator::open(world.options(&integration_tests::ports::free().to_string()));
+    let coordinator = open(world.options(&integration_tests::ports::free().to_string()));
     let answer = coordinator.standing(&[at()]).await;
     assert!(matches!(answer, Err(CoordinatorError::Unavailable(_))), "{answer:?}");
     assert_eq!(coordinator.missing().len(), 1);

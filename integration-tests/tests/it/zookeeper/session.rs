@@ -7,11 +7,11 @@ use integration_tests::relay::{Flow, Relay};
 use integration_tests::wait;
 use integration_tests::zookeeper::ZooKeeper;
 
-use super::{SESSION, World, at, claimed, claimed_within, commit, log, settle};
+use super::{SESSION, World, at, claimed, claimed_within, commit, log, open, settle};
 
 async fn behind_a_relay(world: &World) -> (Relay, ZooKeeperCoordinator) {
     let relay = Relay::start(world.servers.addr(0)).await;
-    let coordinator = ZooKeeperCoordinator::open(world.options(&relay.addr().to_string()));
+    let coordinator = open(world.options(&relay.addr().to_string()));
     settle(&coordinator, "cut").await;
     (relay, coordinator)
 }
@@ -90,7 +90,7 @@ async fn the_lease_ends_before_the_session_and_another_takes_over() {
 async fn a_session_that_outlived_the_clients_own_patience_is_taken_up_again() {
     let world = World::fresh().await;
     let mut servers = ZooKeeper::start().await;
-    let coordinator = ZooKeeperCoordinator::open(world.options(&servers.connect_string()));
+    let coordinator = open(world.options(&servers.connect_string()));
     settle(&coordinator, "one").await;
     let epoch = claimed(&coordinator).await.epoch;
     // A server that is started again gives every session its whole time anew.
@@ -107,7 +107,7 @@ async fn a_session_that_outlived_the_clients_own_patience_is_taken_up_again() {
 async fn an_ensemble_without_its_majority_pauses_its_members_and_they_resume() {
     let world = World::fresh().await;
     let mut servers = ZooKeeper::ensemble(3).await;
-    let coordinator = ZooKeeperCoordinator::open(world.options(&servers.connect_string()));
+    let coordinator = open(world.options(&servers.connect_string()));
     settle(&coordinator, "one").await;
     let epoch = claimed(&coordinator).await.epoch;
     servers.kill(0);

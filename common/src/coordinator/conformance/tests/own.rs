@@ -123,6 +123,26 @@ pub async fn members_are_those_who_joined(harness: &dyn Harness) {
     assert_eq!(coordinator.members().await, Ok(vec![changed]));
 }
 
+pub async fn who_withdraws_keeps_what_it_owns(harness: &dyn Harness) {
+    let scene = Scene::new("g", "t");
+    let coordinator = member_of(harness).await;
+    scene.born(&*coordinator).await;
+    let (zero, one) = (scene.claimed(&*coordinator, 0).await.epoch, scene.claimed(&*coordinator, 1).await.epoch);
+    coordinator.withdraw().await.unwrap();
+    assert_eq!(coordinator.members().await, Ok(vec![]));
+    assert!(matches!(coordinator.claim(&scene.at(2), log(0, 100)).await, Err(ClaimError::Coordinator(_))), "and takes nothing more");
+    assert!(coordinator.lease().holds());
+    assert_eq!(coordinator.commit(&[scene.commit(0, zero, progress(20, []))]).await, [Ok(())]);
+    coordinator.replay(&scene.replay("r", [(1, 5)])).await.unwrap();
+    let adopted = coordinator.adopt(&scene.at(1), one, log(0, 100)).await.unwrap();
+    for (partition, epoch) in [(0, zero), (1, adopted.epoch)] {
+        assert_eq!(coordinator.release(&scene.commit(partition, epoch, progress(30, []))).await, Ok(()));
+    }
+    coordinator.leave().await.unwrap();
+    coordinator.join(member("here")).await.unwrap();
+    assert_eq!(scene.claimed(&*coordinator, 0).await.progress, progress(30, []));
+}
+
 pub async fn leaving_gives_everything_up(harness: &dyn Harness) {
     let scene = Scene::new("g", "t");
     let coordinator = member_of(harness).await;
