@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -60,18 +59,9 @@ impl JavaProcess {
         kill_process(Pid::from_child(self.child.as_ref().expect("it runs")), signal).unwrap();
     }
 
-    /// SIGSTOP; returns once every thread stands still, which on a busy machine is not at once.
+    /// SIGSTOP; returns once every thread stands still.
     pub fn freeze(&self) {
-        self.signal(Signal::STOP);
-        let tasks = format!("/proc/{}/task", self.child.as_ref().expect("it runs").id());
-        let stands = |stat: &str| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T"));
-        let all_stand = || {
-            let mut tasks = std::fs::read_dir(&tasks).unwrap();
-            tasks.all(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).is_ok_and(|stat| stands(&stat)))
-        };
-        while !all_stand() {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        crate::freeze::freeze(Pid::from_child(self.child.as_ref().expect("it runs")));
     }
 
     /// SIGKILL, and the end that follows.

@@ -1,6 +1,7 @@
 //! The ledger: what was acknowledged to producers against what a receiver got.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
 
 use md5::{Digest, Md5};
 
@@ -23,7 +24,8 @@ pub struct Acked {
     pub digest: [u8; 16],
 }
 
-type Place = (String, u32, u64);
+/// Topic, partition and offset.
+pub type Place = (String, u32, u64);
 
 /// What the ledger found.
 #[derive(Debug, Default)]
@@ -58,7 +60,7 @@ pub fn judge(acked: &[Acked], seen: &[Seen]) -> Verdict {
     let mut verdict = Verdict::default();
     let mut first: BTreeMap<Place, &Seen> = BTreeMap::new();
     for request in seen.iter().filter(|s| s.succeeded()) {
-        let place = (request.topic().to_owned(), request.partition(), request.offset());
+        let place = request.place();
         if first.insert(place.clone(), request).is_some() {
             verdict.repeats += 1;
         }
@@ -89,17 +91,45 @@ fn keys(seen: &[Seen], verdict: &mut Verdict) {
         for request in attempts.iter().filter(|s| s.succeeded()) {
             let is_first = done.insert(request.offset());
             if is_first && done.last() != Some(&request.offset()) {
-                verdict.reordered.push(place_of(request));
+                verdict.reordered.push(request.place());
             }
         }
-        for pair in attempts.windows(2) {
-            if pair[0].answered.is_some_and(|ended| pair[1].at < ended) {
-                verdict.overlapping.push(place_of(pair[1]));
-            }
-        }
+        let overlapping = attempts.windows(2).filter(|pair| !ended_before(pair[0], pair[1].at));
+        verdict.overlapping.extend(overlapping.map(|pair| pair[1].place()));
     }
 }
 
-fn place_of(request: &Seen) -> Place {
-    (request.topic().to_owned(), request.partition(), request.offset())
+/// A receiver on a busy machine notices a little late that the other side has gone.
+const NOTICED_WITHIN: Duration = Duration::from_millis(20);
+
+/// Whoever made the attempts, and in whichever process.
+fn ended_before(attempt: &Seen, next: Instant) -> bool {
+    match (attempt.answered, attempt.broken_off) {
+        (Some(answered), _) => answered <= next,
+        (None, Some(broken_off)) => broken_off <= next + NOTICED_WITHIN,
+        (None, None) => false,
+    }
+}
+
+/// What each target, such as `/callback`, got: groups that share a receiver have targets of their own.
+pub fn by_target(seen: &[Seen]) -> BTreeMap<String, Vec<Seen>> {
+    let mut targets: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
+    seen.iter().for_each(|request| targets.entry(request.target.clone()).or_default().push(request.clone()));
+    targets
+}
+
+/// Records of one group that succeeded again after `end`, although they had succeeded more than
+/// `before` ahead of it: more than a process that ended there may repeat.
+pub fn repeated_too_much(seen: &[Seen], end: Instant, before: Duration) -> Vec<Place> {
+    let mut first: HashMap<Place, Instant> = HashMap::new();
+    let mut bad = Vec::new();
+    for request in seen.iter().filter(|s| s.succeeded()) {
+        let (place, at) = (request.place(), request.answered.expect("a success was answered"));
+        match first.get(&place) {
+            Some(earlier) if at > end && *earlier + before < end => bad.push(place),
+            Some(_) => {}
+            None => drop(first.insert(place, at)),
+        }
+    }
+    bad
 }

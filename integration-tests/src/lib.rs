@@ -4,10 +4,13 @@
 
 pub mod binary;
 pub mod black_hole;
+pub mod cluster;
+pub mod freeze;
 pub mod gateway;
 pub mod java;
 pub mod kafka;
 pub mod ledger;
+pub mod load;
 pub mod names;
 pub mod payloads;
 pub mod ports;

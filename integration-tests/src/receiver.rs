@@ -98,6 +98,8 @@ impl Receiver {
     /// Closes the port and cuts every connection.
     pub fn close(&mut self) {
         self.stop = None;
+        let mut log = self.shared.seen.lock().unwrap();
+        log.iter_mut().filter(|seen| seen.ended().is_none()).for_each(|seen| seen.broken_off = Some(Instant::now()));
     }
 
     pub fn url(&self) -> String {
@@ -189,9 +191,9 @@ async fn converse(mut stream: TcpStream, shared: &Shared, connection: u64) -> Op
             shared.count.send_replace(log.len());
             log.len() - 1
         };
-        let (answered, goes_on) = perform(&mut stream, answer).await?;
-        note(shared, place, answered);
-        if !goes_on {
+        let performed = perform(&mut stream, answer).await;
+        note(shared, place, performed.and_then(|(answered, _)| answered));
+        if !performed?.1 {
             return None;
         }
         let idle = *shared.idle.lock().unwrap();
@@ -208,9 +210,11 @@ async fn converse(mut stream: TcpStream, shared: &Shared, connection: u64) -> Op
 
 fn note(shared: &Shared, place: usize, answered: Option<(u16, Instant)>) {
     let mut log = shared.seen.lock().unwrap();
-    if let (Some(seen), Some((status, at))) = (log.get_mut(place), answered) {
-        seen.answered = Some(at);
-        seen.status = Some(status);
+    if let Some(seen) = log.get_mut(place) {
+        match answered {
+            Some((status, at)) => (seen.status, seen.answered) = (Some(status), Some(at)),
+            None => seen.broken_off = Some(Instant::now()),
+        }
     }
     shared.count.send_replace(log.len());
 }
@@ -280,5 +284,5 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, connection:
         }
     }
     let body = buffer.split_to(length).freeze();
-    Some(Seen { method, target, headers, body, at: Instant::now(), answered: None, status: None, connection })
+    Some(Seen { method, target, headers, body, at: Instant::now(), answered: None, broken_off: None, status: None, connection })
 }

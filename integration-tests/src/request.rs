@@ -16,6 +16,8 @@ pub struct Seen {
     pub at: Instant,
     /// When its answer began to be written; `None` while it is open, or if it got none.
     pub answered: Option<Instant>,
+    /// When it was over without a scripted answer: the other side had gone, or the script said so.
+    pub broken_off: Option<Instant>,
     /// The status answered, if one was.
     pub status: Option<u16>,
     /// Which of the receiver's connections it came on, from 0.
@@ -62,6 +64,16 @@ impl Seen {
 
     pub fn text(&self) -> &str {
         std::str::from_utf8(&self.body).unwrap_or("(binary)")
+    }
+
+    /// When it was over, one way or the other; `None` while it is open.
+    pub fn ended(&self) -> Option<Instant> {
+        self.answered.or(self.broken_off)
+    }
+
+    /// Topic, partition and offset.
+    pub fn place(&self) -> (String, u32, u64) {
+        (self.topic().to_owned(), self.partition(), self.offset())
     }
 
     /// Answered 2xx.

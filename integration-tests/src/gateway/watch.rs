@@ -1,9 +1,6 @@
-//! What a running gateway costs, and what lies in its log.
-
-use std::time::Duration;
+//! What lies in the log of a gateway.
 
 use base64::Engine as _;
-use reqwest::StatusCode;
 use serde_json::Value;
 
 use super::Gateway;
@@ -35,22 +32,6 @@ impl Stored {
 }
 
 impl Gateway {
-    fn proc_file(&self, name: &str) -> std::path::PathBuf {
-        format!("/proc/{}/{name}", self.pid().as_raw_nonzero()).into()
-    }
-
-    pub fn open_files(&self) -> usize {
-        std::fs::read_dir(self.proc_file("fd")).unwrap().count()
-    }
-
-    /// Processor time used so far, of user and system together.
-    pub fn cpu(&self) -> Duration {
-        let stat = std::fs::read_to_string(self.proc_file("stat")).unwrap();
-        let after_name = stat.rsplit_once(')').unwrap().1;
-        let ticks: u64 = after_name.split_whitespace().skip(11).take(2).map(|n| n.parse::<u64>().unwrap()).sum();
-        Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
-    }
-
     /// Bytes in the data folder.
     pub fn stored_bytes(&self) -> u64 {
         let mut folders = vec![self.data_dir()];
@@ -66,11 +47,6 @@ impl Gateway {
             }
         }
         bytes
-    }
-
-    pub async fn delete_topic(&self, topic: &str) -> StatusCode {
-        let request = self.http.delete(format!("http://{}/v1/topics/{topic}", self.admin));
-        request.header("Content-Type", "application/json").send().await.unwrap().status()
     }
 
     /// First and end offset of each partition; empty where there is no such topic.
@@ -98,10 +74,5 @@ impl Gateway {
             }
         }
         found
-    }
-
-    /// Each line of the log, which is JSON wherever it is no terminal.
-    pub fn log_lines(&self) -> Vec<Value> {
-        self.log().lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("no JSON in the log: {e}: {l}"))).collect()
     }
 }

@@ -1,6 +1,5 @@
 //! `kill -9`, slow and failing disks, a full disk, a second process.
 
-use std::collections::HashMap;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,11 +7,10 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use integration_tests::gateway::{Gateway, Setup, group};
-use integration_tests::ledger::{Acked, judge};
+use integration_tests::ledger::{Acked, judge, repeated_too_much};
 use integration_tests::payloads::{examples, sample};
 use integration_tests::producer::Producer;
 use integration_tests::receiver::{Answer, Receiver};
-use integration_tests::request::Seen;
 use integration_tests::shim::Syncs;
 use integration_tests::small_disk::SmallDisk;
 use serde_json::json;
@@ -38,23 +36,6 @@ async fn post_until(producer: &Producer, run: usize, stop: &CancellationToken) -
         acked
     });
     clients.buffer_unordered(64).concat().await
-}
-
-/// Successes after `kill` of records that had succeeded more than `before` ahead of it: more than
-/// a crash may repeat.
-fn repeated_too_much(seen: &[Seen], kill: Instant, before: Duration) -> Vec<(u32, u64)> {
-    let mut first: HashMap<(u32, u64), Instant> = HashMap::new();
-    let mut bad = Vec::new();
-    for s in seen.iter().filter(|s| s.succeeded()) {
-        let place = (s.partition(), s.offset());
-        let at = s.answered.unwrap();
-        match first.get(&place) {
-            Some(earlier) if at > kill && *earlier + before < kill => bad.push(place),
-            Some(_) => {}
-            None => drop(first.insert(place, at)),
-        }
-    }
-    bad
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 //! One slow, refusing or stuck receiver beside a healthy one.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use integration_tests::gateway::{Gateway, Setup, group};
+use integration_tests::gateway::{Setup, group};
 use integration_tests::producer::Producer;
 use integration_tests::receiver::{Answer, Receiver};
 use serde_json::json;
@@ -13,8 +14,8 @@ const MS: Duration = Duration::from_millis(1);
 
 /// Posts to the topic in bursts, about 400 records a second for two seconds, and returns the 99th
 /// percentile from POST to push at the target of the healthy group.
-async fn p99(gateway: &Gateway, healthy: &Receiver, target: &str, topic: &str) -> Duration {
-    let producer = Producer::new(gateway.api, topic);
+pub(crate) async fn p99(api: SocketAddr, healthy: &Receiver, target: &str, topic: &str) -> Duration {
+    let producer = Producer::new(api, topic);
     let mut every = tokio::time::interval(25 * MS);
     let mut posted: HashMap<String, Instant> = HashMap::new();
     for burst in 0..80 {
@@ -56,13 +57,13 @@ async fn a_receiver_in_trouble_of_any_kind_leaves_another_its_latency() {
     for topic in ["alone", "hang", "refuse", "host"] {
         gateway.create_topic(topic, 4).await;
     }
-    let alone = p99(&gateway, &healthy, "/alone", "alone").await;
+    let alone = p99(gateway.api, &healthy, "/alone", "alone").await;
     // On a machine that is busy with other things the healthy one is slow by itself.
     let bound = (100 * MS).max(3 * alone);
     for (group, target, topic) in
         [("beside-hanging", "/one", "hang"), ("beside-refusing", "/two", "refuse"), ("beside-neighbour", "/three", "host")]
     {
-        let beside = p99(&gateway, &healthy, target, topic).await;
+        let beside = p99(gateway.api, &healthy, target, topic).await;
         assert!(beside < bound, "{group}: p99 {beside:?}, alone {alone:?}");
         gateway.until_caught_up(group, Duration::from_secs(3)).await;
     }
