@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 pub use self::done::DoneSet;
 pub use self::embedded::EmbeddedCoordinator;
-pub use self::lease::{Lease, LeaseHolder};
+pub use self::lease::{Lease, LeaseHolder, Losses};
 pub use self::zookeeper::ZooKeeperCoordinator;
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 use crate::record::TimestampMs;

@@ -184,9 +184,14 @@ impl<P> Core<P> {
         Some(Job { ticket, event, work: Work::Process(attempt), waited })
     }
 
-    /// Processing clocks stand still.
-    pub(crate) fn pause(&mut self, now: Instant) {
-        self.clocks.pause(now);
+    /// Whether a round ends now by its processing timeout.
+    pub(crate) fn expires_by(&self, now: Instant) -> bool {
+        self.clocks.expired(&self.state.nodes, now).is_some()
+    }
+
+    /// Processing clocks stand still from now on, or since a moment ago.
+    pub(crate) fn pause(&mut self, since: Instant) {
+        self.clocks.pause(since);
     }
 
     pub(crate) fn resume(&mut self, now: Instant) {

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use self::labels::{Labels, Outcome};
 pub(crate) use self::live::PartitionGauges;
 use self::live::{Live, Registered};
-use crate::options::Options;
+use crate::options::{EventTypes, Options};
 
 mod labels;
 mod live;
@@ -77,6 +77,29 @@ impl Metrics {
     pub fn expect_bypassed(&self, group: &str, topic: &str, reason: &'static str) {
         let labels = Labels([("group", group.into()), ("topic", topic.into()), ("reason", reason.into())]);
         drop(self.0.bypassed.get_or_create(&labels));
+    }
+
+    /// Ends the series of a group in one topic. Nothing of it may run any more. `reasons`: of bypassing
+    /// and of passing over, as far as they may have occurred.
+    pub fn forget_topic(&self, group: &str, topic: &str, reasons: impl IntoIterator<Item = &'static str>) {
+        let by_topic = Labels([("group", group.into()), ("topic", topic.into())]);
+        self.0.delivered.remove(&by_topic);
+        self.0.bypass_failures.remove(&by_topic);
+        for reason in reasons {
+            let labels = by_topic.with("reason", reason);
+            self.0.bypassed.remove(&labels);
+            self.0.skipped.remove(&labels);
+        }
+    }
+
+    /// Ends the series of a group that are not of one topic.
+    pub fn forget_task(&self, group: &str, event_types: &EventTypes) {
+        let by_group = Labels([("group", group.into())]);
+        self.0.stale.remove(&by_group);
+        self.0.enqueue_wait.remove(&by_group);
+        for event_type in event_types.names().chain(["other"]) {
+            self.0.process.remove(&Labels([("group", group.into()), ("event_type", event_type.into())]));
+        }
     }
 
     pub(crate) fn for_task(&self, group: &str, options: &Options) -> TaskMetrics {

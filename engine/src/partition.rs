@@ -18,6 +18,7 @@ mod commits;
 mod intake;
 mod run;
 mod seldom;
+mod watched;
 
 /// Questions that may wait for the loop at once.
 const MAX_WAITING_COMMANDS: usize = 4;
@@ -54,23 +55,28 @@ impl PartitionHandle {
         let _ = self.commands.send(Command::Status(reply)).await;
         match answer.await {
             Ok(status) => status,
-            Err(_) => Status { progress: self.life.borrow().stored.clone(), ..Status::default() },
+            Err(_) => Status { progress: self.stored(), ..Status::default() },
         }
     }
 
     /// Takes no more; open attempts end within `grace` or are cut; then says how far it came. That
     /// progress is not committed: the caller stores it together with giving up the ownership.
     ///
-    /// Waits for a commit under way to answer, however long the sink takes. Dropping the future
-    /// cuts everything at once.
-    pub async fn release(self, grace: Duration) -> Progress {
+    /// Meanwhile a cut still cuts. Waits for a commit under way to answer, however long the sink
+    /// takes. Released again, a loop that has ended says what was stored last.
+    pub async fn release(&self, grace: Duration) -> Progress {
         let (reply, answer) = oneshot::channel();
         let _ = self.commands.send(Command::Release { grace, reply }).await;
         match answer.await {
             Ok(progress) => progress,
-            // The loop is gone, which is a defect: what was stored last is certainly true.
-            Err(_) => self.life.borrow().stored.clone(),
+            // The loop is gone: what was stored last is certainly true.
+            Err(_) => self.stored(),
         }
+    }
+
+    /// What the sink stored last, or where the loop began.
+    pub fn stored(&self) -> Progress {
+        self.life.borrow().stored.clone()
     }
 
     /// Resolves when the loop stops by itself. Cancel safe. The handle may still be released.

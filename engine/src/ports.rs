@@ -4,6 +4,8 @@ use std::future::{Future, ready};
 use std::ops::Range;
 use std::time::SystemTime;
 
+use tokio::time::Instant;
+
 use crate::event::{Attempt, Event, GivenUp, Outcome};
 use crate::ids::Offset;
 use crate::options::EventTypes;
@@ -62,6 +64,21 @@ pub trait Processor<P>: Send + Sync + 'static {
     fn bypass(&self, event: &Event<P>, given_up: &GivenUp) -> impl Future<Output = Result<(), String>> + Send {
         let _ = (event, given_up);
         ready(Ok(()))
+    }
+}
+
+/// Whether the processor may be asked at all: looked at immediately before every attempt and bypass,
+/// and before anything counts as failed. What the owner tells a partition loop takes a moment longer.
+pub trait Gate: Send + 'static {
+    /// Since when it is shut; `None` while it is open. Whoever opens it tells the partition's handle
+    /// a permission afterwards: nobody looks before.
+    fn shut_since(&self) -> Option<Instant>;
+}
+
+/// Always open.
+impl Gate for () {
+    fn shut_since(&self) -> Option<Instant> {
+        None
     }
 }
 

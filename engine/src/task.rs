@@ -11,7 +11,7 @@ use crate::metrics::{Metrics, TaskMetrics};
 use crate::options::Options;
 pub use crate::partition::{PartitionHandle, Permission};
 use crate::partition::{PartitionLoop, attempts};
-use crate::ports::{CursorSink, Decoder, Processor, Progress, Source, WallClock};
+use crate::ports::{CursorSink, Decoder, Gate, Processor, Progress, Source, WallClock};
 use crate::restraint::Restraint;
 use crate::slots::{Budgeted, Slots};
 pub use crate::status::{Blocked, Ended, Oldest, Status};
@@ -78,6 +78,11 @@ impl<D: Decoder, P: Processor<D::Payload>> Task<D, P> {
         Self { shared: Arc::new(shared), processor: Arc::new(processor) }
     }
 
+    /// From now on; what is held beyond it stays held until it is finished.
+    pub fn set_budget(&self, budget: Budget) {
+        self.shared.budget.resize(budget.max_bytes);
+    }
+
     /// Starts the loop of a partition at `from`. The loop of its former epoch, if it was in this
     /// process, must have been released. Dropping the handle stops the loop and cuts its attempts.
     pub fn start<S, C>(&self, label: Label, epoch: Epoch, from: Progress, source: S, sink: C) -> PartitionHandle
@@ -85,9 +90,18 @@ impl<D: Decoder, P: Processor<D::Payload>> Task<D, P> {
         S: Source<Record = D::Record>,
         C: CursorSink,
     {
+        self.start_behind((), label, epoch, from, source, sink)
+    }
+
+    /// The same behind a gate.
+    pub fn start_behind<S, C>(&self, gate: impl Gate, label: Label, epoch: Epoch, from: Progress, source: S, sink: C) -> PartitionHandle
+    where
+        S: Source<Record = D::Record>,
+        C: CursorSink,
+    {
         let core = Core::new(Arc::clone(&self.shared.options), epoch, from, SmallRng::seed_from_u64(rand::random()));
         let processor = Arc::clone(&self.processor);
         let launch = move |start| attempts::run(Arc::clone(&processor), start);
-        PartitionLoop::spawn(Arc::clone(&self.shared), label, core, source, sink, launch)
+        PartitionLoop::spawn(Arc::clone(&self.shared), label, core, source, sink, launch, Box::new(gate))
     }
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use bytes::Bytes;
 use common::config::{GroupConfig, InitialFrom, Order, RetryBackoff, Serializer, SuccessStatus};
-use common::coordinator::Lease;
+use common::coordinator::{Lease, LeaseHolder};
 use common::ids::{Epoch, GroupName, Offset, Partition, Topic};
 use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
 use common::record::{Message, Payload, Record, TimestampMs};
@@ -162,7 +162,7 @@ struct Delivered1KiB {
     delivery: Delivery,
     decoder: RecordDecoder,
     origin: Arc<Origin>,
-    _lease: watch::Sender<bool>,
+    _lease: LeaseHolder,
 }
 
 impl Delivered1KiB {

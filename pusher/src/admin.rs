@@ -6,10 +6,10 @@ use axum::Router;
 use axum::routing::{get, post, put};
 use common::coordinator::CoordinatorError;
 use common::problem::{Kind, Problem};
-use common::queue::{CreateTopicError, QueueError};
+use common::queue::{CreateTopicError, Queue, QueueError};
 
-use crate::group::{Backends, Group};
 use crate::readout::Readout;
+use crate::roster::Roster;
 
 mod groups;
 mod messages;
@@ -20,10 +20,11 @@ pub mod view;
 /// What the handlers answer from.
 #[derive(Clone)]
 pub(crate) struct Admin {
-    pub(crate) groups: Arc<[Arc<Group>]>,
-    pub(crate) backends: Arc<Backends>,
+    pub(crate) roster: Roster,
     pub(crate) readout: Readout,
     pub(crate) instance: Arc<str>,
+    /// Of the routes about topics.
+    pub(crate) queue: Arc<dyn Queue>,
 }
 
 /// Every route. Guard, token and content type are the admin port's, before any of these.

@@ -163,7 +163,10 @@ impl Processor<Delivered> for Delivery {
     }
 
     async fn bypass(&self, event: &Event<Delivered>, given_up: &GivenUp) -> Result<(), String> {
-        self.dead_letters.bury(event, given_up).await
+        match self.lease.holds() {
+            true => self.dead_letters.bury(event, given_up).await,
+            false => Err("this process may not write while its lease does not hold".into()),
+        }
     }
 }
 

@@ -1,219 +1,355 @@
-//! Decides which partitions this process keeps, from fresh reads, whenever something may have
-//! changed: a hint of the queue or the coordinator, a keeper that ended, and every 10 s.
+//! One coordinator's groups: decides which of their partitions this process keeps, from fresh reads,
+//! whenever something may have changed: a hint of a queue or of the coordinator, a keeper that
+//! ended, and every 10 s.
+//!
+//! One task owns it. Everything that may have to wait for somebody (preparing a group, joining,
+//! reading) goes on beside its loop, which is always there to pass a lost lease on.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::coordinator::{Lease, Member};
-use common::ids::{Epoch, GroupName, GroupPartition};
+use common::coordinator::{Control, Coordinator, Lease, Losses};
+use common::ids::{GroupName, GroupPartition};
 use engine::task::Permission;
-use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
+use futures_util::FutureExt;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 
+use self::charges::Charges;
+use self::event::Event;
+use self::kept::Kept;
+use self::looking::{Depth, Hints, Looking};
+use self::membership::Membership;
+use self::wanted::{Question, Serving, View, Wanted};
+use crate::committer::Committer;
 use crate::directory::{Directory, Entry};
-use crate::group::{Backends, Group};
-use crate::keeper::{Command, Keeper, KeeperHandle, Phase};
+use crate::group::Group;
+use crate::keeper::{Command, KeeperHandle};
+use crate::member::Me;
+use crate::metrics::Metrics;
+use crate::prepare::{Faults, StartError};
 
+mod charges;
+mod event;
+mod kept;
+mod looking;
+mod membership;
 mod wanted;
 
-use self::wanted::{View, Wanted};
+/// Orders that wait for the fleet's loop; it never keeps one waiting for long.
+const MAX_WAITING: usize = 4;
 
-/// Nothing changes unseen for longer than this, even without a hint.
-const TICK: Duration = Duration::from_secs(10);
-/// Reads that failed are tried again after this.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
-/// However often hints come, reads are at least this far apart.
-const MIN_APART: Duration = Duration::from_millis(5);
+/// What the partitions of a fleet share.
+pub(crate) struct Shared {
+    pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) committer: Committer,
+    pub(crate) metrics: Metrics,
+    /// How long open attempts may go on once their partition is let go.
+    pub(crate) grace: Duration,
+    /// Once this process, or at least this fleet, has to end.
+    pub(crate) draining: CancellationToken,
+}
+
+pub(crate) enum Order {
+    /// These groups from now on, and no others.
+    Serve(Vec<Charge>),
+    /// Let go of everything, and end.
+    End,
+}
+
+#[derive(Clone)]
+pub(crate) struct Charge {
+    pub(crate) group: Arc<Group>,
+    /// Whether it is written down where the group starts.
+    pub(crate) prepared: bool,
+}
+
+/// What a fleet says of itself.
+#[derive(Clone)]
+pub(crate) struct Report {
+    pub(crate) directory: Directory,
+    /// For `/readyz`; empty once every group is served.
+    pub(crate) missing: Arc<[String]>,
+}
+
+/// The side of whoever gives the orders.
+pub(crate) struct FleetHandle {
+    pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) orders: mpsc::Sender<Order>,
+    pub(crate) report: watch::Receiver<Report>,
+}
+
+impl FleetHandle {
+    /// One that has ended needs no orders.
+    pub(crate) async fn order(&self, order: Order) {
+        let _ = self.orders.send(order).await;
+    }
+
+    /// Until nothing of what the group was is kept any more.
+    pub(crate) fn let_go_of(&self, group: &Arc<Group>) -> impl Future<Output = ()> + use<> {
+        let (mut report, group) = (self.report.clone(), group.clone());
+        async move {
+            let of_it = |entry: &Entry| Arc::ptr_eq(&entry.keeper.group, &group);
+            // A fleet that has ended keeps nothing.
+            let _ = report.wait_for(|report| !report.directory.iter().any(of_it)).await;
+        }
+    }
+}
 
 pub(crate) struct Fleet {
-    groups: Arc<[Arc<Group>]>,
-    backends: Arc<Backends>,
-    me: Member,
+    shared: Arc<Shared>,
     lease: Lease,
-    kept: HashMap<GroupPartition, KeeperHandle>,
-    keepers: JoinSet<GroupPartition>,
-    /// Which keeper a task is, for one that panicked.
-    tasks: HashMap<Id, GroupPartition>,
-    paused: HashSet<GroupName>,
-    /// Whether the lease held when that was last said.
+    /// As last said, and passed on to the groups.
     held: bool,
-    directory: watch::Sender<Directory>,
+    losses: Losses,
+    stage: Stage,
+    charges: Charges,
+    membership: Membership,
+    kept: Kept,
+    looking: Looking,
+    hints: Hints,
+    /// As last read; of a group without one nobody knows whether it is paused.
+    controls: HashMap<GroupName, Control>,
+    /// Epochs of which is known that their cursor is still their own.
+    looked_at: HashSet<Serving>,
+    orders: mpsc::Receiver<Order>,
+    report: watch::Sender<Report>,
+    /// What of [`Kept::revision`] the report is.
+    published: Option<u64>,
+    committing: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Serving,
+    Draining,
+}
+
+/// What a fleet is made of besides its groups.
+pub(crate) struct Parts {
+    pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) metrics: Metrics,
+    pub(crate) grace: Duration,
+    pub(crate) me: Me,
+    pub(crate) faults: Faults,
+    /// Grows whenever a cluster's topics changed.
+    pub(crate) topic_changes: watch::Receiver<u64>,
 }
 
 impl Fleet {
-    pub(crate) fn new(groups: Arc<[Arc<Group>]>, backends: Arc<Backends>, me: Member, directory: watch::Sender<Directory>) -> Self {
-        let lease = backends.coordinator.lease();
-        Self {
-            groups,
-            backends,
-            me,
-            lease,
-            kept: HashMap::new(),
-            keepers: JoinSet::new(),
-            tasks: HashMap::new(),
-            paused: HashSet::new(),
+    /// Must be called inside a tokio runtime.
+    pub(crate) fn new(parts: Parts) -> (Self, FleetHandle) {
+        let Parts { coordinator, metrics, grace, me, faults, topic_changes } = parts;
+        let (committer, committing) = Committer::spawn(coordinator.clone());
+        let (orders, ordered) = mpsc::channel(MAX_WAITING);
+        let membership = Membership::new(coordinator.clone(), me, faults);
+        let (report, reported) =
+            watch::channel(Report { directory: Directory::default(), missing: membership.missing().into_iter().collect() });
+        let fleet = Self {
+            lease: coordinator.lease(),
             held: true,
-            directory,
-        }
-    }
-
-    /// Until `drain`, by which everything is let go and has been given up when this returns.
-    pub(crate) async fn run(mut self, drain: &CancellationToken) {
-        let mut hints = self.backends.coordinator.hints();
-        let mut changes = self.backends.queue.changes();
-        loop {
-            let (groups, backends, serving) = (self.groups.clone(), self.backends.clone(), self.serving());
-            let read = tokio::select! {
-                () = drain.cancelled() => break,
-                // Not to wait for a coordinator that does not answer: open attempts must be cut now.
-                _ = self.lease.changed() => {
-                    self.permit();
-                    continue;
-                }
-                read = View::read(&groups, &backends, serving) => read,
-            };
-            let again = match read {
-                Ok(view) => {
-                    self.apply(view);
-                    TICK
-                }
-                Err(error) => {
-                    warn!(%error, retry_in = ?TRY_AGAIN, "what this process should own could not be read; it goes on with what it owns");
-                    TRY_AGAIN
-                }
-            };
-            let not_before = Instant::now() + MIN_APART;
-            tokio::select! {
-                () = drain.cancelled() => break,
-                Ok(()) = hints.changed() => {}
-                Ok(()) = changes.changed() => {}
-                _ = self.lease.changed() => self.permit(),
-                Some(ended) = self.keepers.join_next_with_id() => self.ended(ended),
-                () = tokio::time::sleep(again) => {}
-            }
-            while let Some(ended) = self.keepers.try_join_next_with_id() {
-                self.ended(ended);
-            }
-            tokio::time::sleep_until(not_before).await;
-        }
-        self.let_everything_go().await;
-    }
-
-    /// What is served, and under which epoch: only that can have been moved by somebody else.
-    fn serving(&self) -> Vec<(GroupPartition, Epoch)> {
-        let epoch = |keeper: &KeeperHandle| match *keeper.phase.borrow() {
-            Phase::Serving(epoch) => Some(epoch),
-            Phase::Claiming { .. } | Phase::Ending => None,
+            losses: Losses::default(),
+            stage: Stage::Serving,
+            charges: Charges::new(faults),
+            membership,
+            kept: Kept::default(),
+            looking: Looking::new(),
+            hints: Hints { coordinator: coordinator.hints(), topics: topic_changes },
+            controls: HashMap::new(),
+            looked_at: HashSet::new(),
+            published: None,
+            orders: ordered,
+            report,
+            committing,
+            shared: Arc::new(Shared { coordinator: coordinator.clone(), committer, metrics, grace, draining: CancellationToken::new() }),
         };
-        self.kept.iter().filter_map(|(at, keeper)| Some((at.clone(), epoch(keeper)?))).collect()
+        (fleet, FleetHandle { coordinator, orders, report: reported })
+    }
+
+    /// Until `drain` or the order to end, by which everything has been given up when this
+    /// returns, and the coordinator has been left.
+    pub(crate) async fn run(mut self, drain: CancellationToken) -> Result<(), StartError> {
+        let served = self.serve(&drain).await;
+        self.let_everything_go().await;
+        if let Err(error) = self.shared.coordinator.leave().await {
+            warn!(%error, "leaving the fleet failed; what was owned stays so until the session ends");
+        }
+        // Nobody commits any more; the coordinator is to be free for whoever closes it.
+        self.committing.abort();
+        drop(self.committing.await);
+        served
+    }
+
+    async fn serve(&mut self, drain: &CancellationToken) -> Result<(), StartError> {
+        loop {
+            self.pursue();
+            match self.next_event(drain).await {
+                Event::Drain => return Ok(()),
+                Event::Ordered(Order::Serve(groups)) => self.take_charge_of(groups),
+                Event::Ordered(Order::End) => return Ok(()),
+                Event::LeaseChanged => self.permit(),
+                Event::Prepared(prepared) => self.charges.prepared(prepared)?,
+                Event::Joined(joined) => {
+                    self.membership.joined(joined, self.charges.len())?;
+                    self.looking.soon();
+                }
+                Event::Viewed(read) => {
+                    if let Some(view) = self.looking.viewed(read) {
+                        self.apply(view);
+                    }
+                }
+                Event::Ended(ended) => {
+                    self.kept.ended(ended);
+                    self.looking.soon();
+                }
+                Event::Hinted => self.looking.soon(),
+                Event::Due => {}
+            }
+        }
+    }
+
+    /// Begins what is due, and tells the world how things stand.
+    fn pursue(&mut self) {
+        let now = Instant::now();
+        self.membership.pursue(&self.charges, now);
+        if self.membership.is_in() {
+            let Self { looking, shared, charges, kept, controls, looked_at, .. } = self;
+            looking.pursue(now, |depth| {
+                let serving: HashSet<Serving> = kept.serving().into_iter().collect();
+                let is_known = |serving: &Serving| depth == Depth::WhatChanged && looked_at.contains(serving);
+                let (looked_at_before, first_looked_at) = serving.iter().cloned().partition(is_known);
+                *looked_at = serving;
+                let question = Question { groups: charges.names(), known: controls.clone(), first_looked_at, looked_at: looked_at_before };
+                View::read(shared.coordinator.clone(), question)
+            });
+        }
+        self.publish();
+    }
+
+    /// Groups that stay as they are notice nothing. Of the others everything is let go; a changed
+    /// one is kept anew once the former of the same partition has ended.
+    fn take_charge_of(&mut self, groups: Vec<Charge>) {
+        self.charges.replace(groups);
+        let charges = &self.charges;
+        let not_ours = |_: &GroupPartition, keeper: &KeeperHandle| !charges.contains(&keeper.group);
+        self.kept.let_go(not_ours);
+        self.controls.retain(|group, _| charges.get(group).is_some());
+        self.permit();
+        self.looking.soon();
     }
 
     /// Permissions first: a partition that is taken must find out at once that its group is paused.
     /// What is to be taken but not given up yet waits for the end of its former keeper.
     fn apply(&mut self, view: View) {
-        let wanted = view.wanted(&self.groups, &self.me);
-        self.paused = view.paused;
+        let charged = view.controls.iter().filter(|(group, _)| self.charges.get(group).is_some());
+        self.controls.extend(charged.map(|(group, control)| (group.clone(), control.clone())));
         self.permit();
-        let lost = |at: &GroupPartition, keeper: &KeeperHandle| wanted.get(at).is_none_or(|wanted| wanted.topic_id != keeper.topic_id);
-        let mut let_go = 0;
-        for (_, keeper) in self.kept.iter().filter(|(at, keeper)| lost(at, keeper) && !keeper.let_go.is_cancelled()) {
-            keeper.let_go.cancel();
-            let_go += 1;
-        }
+        let (judged, wanted) = self.wanted(&view);
+        let lost = |at: &GroupPartition, keeper: &KeeperHandle| {
+            let as_wanted = |wanted: &Wanted| wanted.topic_id == keeper.topic_id && Arc::ptr_eq(&wanted.group, &keeper.group);
+            judged.contains(&at.group) && !wanted.get(at).is_some_and(as_wanted)
+        };
+        let let_go = self.kept.let_go(lost);
         for (at, epoch) in view.moved {
-            if let Some(keeper) = self.kept.get(&at) {
-                // A full queue means that it is being told already; the next look tells it again.
-                let _ = keeper.commands.try_send(Command::Adopt(epoch));
+            if !self.kept.tell(&at, Command::Adopt(epoch)) {
+                self.looking.wholly();
             }
         }
-        let fresh: Vec<_> = wanted.into_iter().filter(|(at, _)| !self.kept.contains_key(at)).collect();
-        let taken = fresh.len();
-        for (at, wanted) in fresh {
-            self.keep(at, wanted);
-        }
+        let taken = self.kept.take(wanted, &self.shared);
         if taken > 0 || let_go > 0 {
-            let now = self.kept.values().filter(|keeper| !keeper.let_go.is_cancelled()).count();
-            info!(taken, let_go, now, "the partitions that this process is to serve changed");
+            info!(taken, let_go, now = self.kept.staying(), "the partitions that this process is to serve changed");
         }
-        self.publish();
     }
 
-    fn keep(&mut self, at: GroupPartition, Wanted { group, topic_id }: Wanted) {
-        let (handle, keeper) = Keeper::new(at.clone(), topic_id, group, self.backends.clone());
-        let task = self.keepers.spawn(keeper.keep());
-        self.tasks.insert(task.id(), at.clone());
-        self.kept.insert(at, handle);
-    }
-
-    /// The next look starts a keeper anew if the partition is still wanted.
-    fn ended(&mut self, ended: Result<(Id, GroupPartition), JoinError>) {
-        let id = match &ended {
-            Ok((id, _)) => *id,
-            Err(failed) => failed.id(),
-        };
-        let Some(at) = self.tasks.remove(&id) else { return };
-        if let Err(failed) = ended {
-            error!(group = %at.group, topic = %at.topic, partition = at.partition.0, error = %failed,
-                "a partition's task failed, which is a fault in this program; the partition is claimed again");
+    /// Of the groups about which everything is known: what is not known changes nothing.
+    fn wanted(&self, view: &View) -> (HashSet<GroupName>, HashMap<GroupPartition, Wanted>) {
+        let (mut judged, mut wanted) = (HashSet::new(), HashMap::new());
+        for group in self.charges.prepared_groups().filter(|group| view.controls.contains_key(&group.config.group)) {
+            if let Some(topics) = group.cluster.topics() {
+                judged.insert(group.config.group.clone());
+                wanted.extend(view.wanted(group, &topics, self.membership.instance()));
+            }
         }
-        self.kept.remove(&at);
+        (judged, wanted)
     }
 
     /// Tells every group whether it may work.
     fn permit(&mut self) {
-        let holds = self.lease.holds();
-        if holds != self.held {
+        let (holds, losses) = (self.lease.holds(), self.lease.losses());
+        if holds != self.held && self.membership.is_in() {
             self.held = holds;
             match holds {
                 true => info!("the lease holds again: attempts are made"),
                 false => warn!("the lease is lost: open attempts are cut, and none is made until the coordinator answers again"),
             }
         }
-        for group in self.groups.iter() {
-            let name = &group.config.group;
-            let paused = self.paused.contains(name);
+        if losses.sessions != self.losses.sessions {
+            self.looking.soon();
+        }
+        self.losses = losses;
+        for group in self.charges.groups() {
+            let paused = self.controls.get(&group.config.group).map(|control| control.paused || self.stage == Stage::Draining);
             let permission = match (holds, paused) {
-                (false, _) => Permission::Cut,
-                (true, true) => Permission::Pause,
-                (true, false) => Permission::Run,
+                (false, _) | (true, None) => Permission::Cut,
+                (true, Some(true)) => Permission::Pause,
+                (true, Some(false)) => Permission::Run,
             };
-            let mut before = permission;
-            group.allowed.send_modify(|allowed| before = allowed.turn_to(permission));
-            match (before, permission) {
-                (Permission::Run, Permission::Pause) => info!(group = %name, "the group is paused: no attempts are made"),
-                (Permission::Pause, Permission::Run) => info!(group = %name, "the group is resumed"),
+            match (turn(group, permission, losses), permission) {
+                _ if self.stage == Stage::Draining => {}
+                (Permission::Run, Permission::Pause) => info!(group = %group.config.group, "the group is paused: no attempts are made"),
+                (Permission::Pause, Permission::Run) => info!(group = %group.config.group, "the group is resumed"),
                 _ => {}
             }
         }
+        for group in self.kept.groups_besides(&self.charges) {
+            turn(&group, if holds { Permission::Pause } else { Permission::Cut }, losses);
+        }
     }
 
-    fn publish(&self) {
-        let entry = |(at, keeper): (&GroupPartition, &KeeperHandle)| Entry { at: at.clone(), keeper: keeper.clone() };
-        self.directory.send_replace(self.kept.iter().map(entry).collect());
+    fn publish(&mut self) {
+        let missing: Vec<_> = self.membership.missing().into_iter().chain(self.charges.missing()).collect();
+        let before = self.published.replace(self.kept.revision());
+        let fresh = (before != self.published).then(|| self.kept.directory());
+        self.report.send_if_modified(|report| {
+            let changed = *report.missing != *missing || fresh.is_some();
+            report.missing = missing.into();
+            if let Some(directory) = fresh {
+                report.directory = directory;
+            }
+            changed
+        });
     }
 
-    /// No attempt starts from here on; open ones end in time or are cut, and every last cursor is stored.
+    /// No attempt starts from here on; open ones end in time or are cut, and every last cursor is
+    /// stored. The others are told first, who take each partition as it is given up. A lease that
+    /// ends meanwhile still cuts.
     async fn let_everything_go(&mut self) {
-        for group in self.groups.iter() {
-            group.allowed.send_if_modified(|allowed| {
-                let run = allowed.permission == Permission::Run;
-                if run {
-                    allowed.turn_to(Permission::Pause);
-                }
-                run
-            });
-        }
-        for keeper in self.kept.values() {
-            keeper.let_go.cancel();
-        }
-        info!(partitions = self.kept.len(), grace = ?self.backends.grace, "draining: no new attempts; open ones may end");
-        while let Some(ended) = self.keepers.join_next_with_id().await {
-            self.ended(ended);
+        self.stage = Stage::Draining;
+        self.shared.draining.cancel();
+        self.permit();
+        self.kept.let_go(|_, _| true);
+        info!(partitions = self.kept.len(), grace = ?self.shared.grace, "draining: no new attempts; open ones may end");
+        let coordinator = self.shared.coordinator.clone();
+        let mut withdrawing = coordinator.withdraw().fuse();
+        while !self.kept.is_empty() {
+            tokio::select! {
+                biased;
+                _ = self.lease.changed() => self.permit(),
+                Err(error) = &mut withdrawing => warn!(%error, "the other members do not know yet that this process leaves the fleet"),
+                ended = self.kept.next_ended() => self.kept.ended(ended),
+            }
         }
         self.publish();
     }
+}
+
+/// Returns what it might before.
+fn turn(group: &Group, permission: Permission, losses: Losses) -> Permission {
+    let mut before = permission;
+    group.allowed.send_modify(|allowed| before = allowed.turn_to(permission, losses));
+    before
 }

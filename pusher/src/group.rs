@@ -1,36 +1,45 @@
 //! One configured group: its pipeline and whether it may work.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use common::config::{GroupConfig, Order};
-use common::coordinator::{Coordinator, Lease};
+use common::coordinator::{Coordinator, Lease, Losses, MemberGroup};
 use common::queue::Queue;
-use engine::event::{Attempt, Event, GivenUp, Outcome};
 use engine::options::{Backoff, EventTypes, OnFailure, Options};
-use engine::ports::Processor;
+use engine::ports::Gate;
 use engine::task::{Permission, Task};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use crate::committer::Committer;
-use crate::decode::{Delivered, RecordDecoder};
+use crate::cluster::Cluster;
+use crate::decode::RecordDecoder;
 use crate::delivery::Delivery;
-use crate::metrics::Metrics;
 
-/// What every partition of every group needs.
-pub(crate) struct Backends {
-    pub(crate) queue: Arc<dyn Queue>,
-    pub(crate) coordinator: Arc<dyn Coordinator>,
-    pub(crate) committer: Committer,
-    pub(crate) metrics: Metrics,
-    /// How long open attempts may go on once their partition is let go.
-    pub(crate) grace: Duration,
+/// A group, and what it reads from and is coordinated by. Groups that share either have the same
+/// `Arc` of it: by that they are known to.
+#[derive(Clone)]
+pub struct GroupSetup {
+    pub config: GroupConfig,
+    pub queue: Arc<dyn Queue>,
+    pub coordinator: Arc<dyn Coordinator>,
 }
 
+/// A group as it is set up. One that is changed is another one of the same name.
 pub(crate) struct Group {
     pub(crate) config: GroupConfig,
-    pub(crate) task: Task<RecordDecoder, Permitted<Delivery>>,
+    /// As the fleet is told of it.
+    pub(crate) entry: MemberGroup,
+    pub(crate) cluster: Arc<Cluster>,
+    pub(crate) coordinator: Arc<dyn Coordinator>,
+    pub(crate) task: Task<RecordDecoder, Delivery>,
     pub(crate) allowed: watch::Sender<Allowed>,
+}
+
+impl Group {
+    /// Whether it is set up as it should be.
+    pub(crate) fn is_as(&self, setup: &GroupSetup) -> bool {
+        self.config == setup.config && Arc::ptr_eq(&self.cluster.queue, &setup.queue) && Arc::ptr_eq(&self.coordinator, &setup.coordinator)
+    }
 }
 
 /// What a group may do, and how often everything open was to be cut so far: who sees only what
@@ -39,19 +48,45 @@ pub(crate) struct Group {
 pub(crate) struct Allowed {
     pub(crate) permission: Permission,
     pub(crate) cuts: u64,
+    /// Of the lease, as far as the permission takes account of them.
+    pub(crate) losses: Losses,
 }
 
 impl Default for Allowed {
     fn default() -> Self {
-        Self { permission: Permission::Cut, cuts: 0 }
+        Self { permission: Permission::Cut, cuts: 0, losses: Losses::default() }
     }
 }
 
 impl Allowed {
-    /// Returns what was permitted before.
-    pub(crate) fn turn_to(&mut self, permission: Permission) -> Permission {
-        self.cuts += u64::from(permission == Permission::Cut && self.permission != Permission::Cut);
+    /// Returns what was permitted before. A loss of the lease cuts also when it is over.
+    pub(crate) fn turn_to(&mut self, permission: Permission, losses: Losses) -> Permission {
+        let taken_away = permission == Permission::Cut && self.permission != Permission::Cut;
+        self.cuts += u64::from(taken_away || losses != self.losses);
+        self.losses = losses;
         std::mem::replace(&mut self.permission, permission)
+    }
+}
+
+/// Before one epoch of one partition: shut from the moment in which its group must not work, or its
+/// ownership is over, whoever has been told of it.
+pub(crate) struct EpochGate {
+    pub(crate) allowed: watch::Receiver<Allowed>,
+    pub(crate) lease: Lease,
+    /// [`Losses::sessions`] when the partition was claimed.
+    pub(crate) session: u64,
+}
+
+impl Gate for EpochGate {
+    fn shut_since(&self) -> Option<Instant> {
+        let now = Instant::now();
+        if let Some(lost_for) = self.lease.lost_for() {
+            return Some(now.checked_sub(lost_for).unwrap_or(now));
+        }
+        let Allowed { permission, losses, cuts: _ } = *self.allowed.borrow();
+        // A loss that the permission does not know of is to be followed by a cut.
+        let open = permission == Permission::Run && losses == self.lease.losses() && losses.sessions == self.session;
+        (!open).then_some(now)
     }
 }
 
@@ -83,44 +118,51 @@ pub(crate) fn options(config: &GroupConfig) -> Options {
     }
 }
 
-/// A processor that is asked only while its group may work, tested immediately before every
-/// attempt: what the fleet decided reaches the partition loops a moment later. The delivery tests
-/// the lease itself, before attempts; here it is tested before dead letters, too.
-pub(crate) struct Permitted<P> {
-    pub(crate) inner: P,
-    pub(crate) allowed: watch::Receiver<Allowed>,
-    pub(crate) lease: Lease,
-}
-
-impl<P: Processor<Delivered>> Processor<Delivered> for Permitted<P> {
-    async fn process(&self, event: &Event<Delivered>, attempt: Attempt) -> Outcome {
-        let permission = self.allowed.borrow().permission;
-        match permission {
-            Permission::Run => self.inner.process(event, attempt).await,
-            Permission::Pause | Permission::Cut => Outcome::Cut,
-        }
-    }
-
-    async fn bypass(&self, event: &Event<Delivered>, given_up: &GivenUp) -> Result<(), String> {
-        match self.lease.holds() {
-            true => self.inner.bypass(event, given_up).await,
-            false => Err("this process may not write while its lease does not hold".into()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const RUN: Permission = Permission::Run;
+
     #[test]
     fn a_cut_is_seen_also_by_who_looks_only_after_its_end() {
-        let (sender, seen) = watch::channel(Allowed { permission: Permission::Run, cuts: 0 });
-        for permission in [Permission::Cut, Permission::Cut, Permission::Run] {
+        let (sender, seen) = watch::channel(Allowed { permission: RUN, ..Allowed::default() });
+        for permission in [Permission::Cut, Permission::Cut, RUN] {
             sender.send_modify(|allowed| {
-                allowed.turn_to(permission);
+                allowed.turn_to(permission, Losses::default());
             });
         }
-        assert_eq!(*seen.borrow(), Allowed { permission: Permission::Run, cuts: 1 });
+        assert_eq!(*seen.borrow(), Allowed { permission: RUN, cuts: 1, losses: Losses::default() });
+    }
+
+    #[test]
+    fn a_lease_that_was_lost_and_is_back_cuts() {
+        let mut allowed = Allowed { permission: RUN, ..Allowed::default() };
+        let losses = Losses { lapses: 1, sessions: 0 };
+        assert_eq!(allowed.turn_to(RUN, losses), RUN);
+        assert_eq!(allowed, Allowed { permission: RUN, cuts: 1, losses });
+        allowed.turn_to(RUN, losses);
+        assert_eq!(allowed.cuts, 1);
+    }
+
+    #[test]
+    fn a_gate_is_shut_until_a_loss_is_taken_account_of_and_for_ever_after_the_session() {
+        let (holder, lease) = Lease::new(true);
+        let (sender, allowed) = watch::channel(Allowed { permission: RUN, ..Allowed::default() });
+        let gate = EpochGate { allowed, lease: lease.clone(), session: 0 };
+        let permit = || {
+            sender.send_modify(|allowed| {
+                allowed.turn_to(RUN, lease.losses());
+            });
+        };
+        assert!(gate.shut_since().is_none());
+        holder.end();
+        assert!(gate.shut_since().is_some());
+        holder.grant();
+        assert!(gate.shut_since().is_some(), "nothing has been cut yet");
+        permit();
+        assert!(gate.shut_since().is_some(), "what was owned is not owned any more");
+        let next = EpochGate { session: 1, ..gate };
+        assert!(next.shut_since().is_none());
     }
 }

@@ -17,7 +17,8 @@ use tracing::{error, info, warn};
 use crate::backoff::Backoff;
 use crate::committer::{PartitionSink, to_coordinator, to_engine};
 use crate::decode::Origin;
-use crate::group::{Allowed, Backends, Group};
+use crate::fleet::Shared;
+use crate::group::{Allowed, EpochGate, Group};
 use crate::source::{PartitionSource, Place};
 use crate::stop::{Reason, Stop};
 
@@ -25,7 +26,7 @@ mod began;
 mod claiming;
 mod giving_up;
 
-/// How long giving up is tried when the coordinator does not answer.
+/// How long giving up is tried when the coordinator does not answer and this process has to end.
 const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Where a keeper is.
@@ -49,6 +50,7 @@ pub(crate) enum Command {
 /// The fleet's side of a keeper.
 #[derive(Clone)]
 pub(crate) struct KeeperHandle {
+    pub(crate) group: Arc<Group>,
     /// Of the topic when the keeper was started.
     pub(crate) topic_id: Option<TopicId>,
     pub(crate) phase: watch::Receiver<Phase>,
@@ -59,7 +61,7 @@ pub(crate) struct KeeperHandle {
 pub(crate) struct Keeper {
     at: GroupPartition,
     group: Arc<Group>,
-    backends: Arc<Backends>,
+    shared: Arc<Shared>,
     allowed: watch::Receiver<Allowed>,
     /// Of [`Allowed`], as last passed on.
     cuts: u64,
@@ -71,10 +73,22 @@ pub(crate) struct Keeper {
 /// What a keeper does next. Claim → Serve → (Adopt → Serve)* → `GiveUp` → Claim or End.
 enum Step {
     Claim,
-    Adopt(Epoch),
-    Serve(Claim, Option<TopicId>),
-    GiveUp { last: Commit, then: Then },
+    /// The last of the former epoch, whose cursor was moved.
+    Adopt(Commit),
+    Serve(Won),
+    GiveUp {
+        last: Commit,
+        then: Then,
+    },
     End,
+}
+
+/// An ownership, and what it is an ownership of.
+struct Won {
+    claim: Claim,
+    topic_id: Option<TopicId>,
+    /// Of the lease, from before the claim: another one, and it is not owned any more.
+    session: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -84,14 +98,14 @@ enum Then {
 }
 
 impl Keeper {
-    pub(crate) fn new(at: GroupPartition, topic_id: Option<TopicId>, group: Arc<Group>, backends: Arc<Backends>) -> (KeeperHandle, Self) {
+    pub(crate) fn new(at: GroupPartition, topic_id: Option<TopicId>, group: Arc<Group>, shared: Arc<Shared>) -> (KeeperHandle, Self) {
         let (phase, phase_receiver) = watch::channel(Phase::Claiming { trouble: None });
         let (sender, commands) = mpsc::channel(8);
         let let_go = CancellationToken::new();
-        let handle = KeeperHandle { topic_id, phase: phase_receiver, commands: sender, let_go: let_go.clone() };
+        let handle = KeeperHandle { group: group.clone(), topic_id, phase: phase_receiver, commands: sender, let_go: let_go.clone() };
         let allowed = group.allowed.subscribe();
         let cuts = allowed.borrow().cuts;
-        (handle, Self { at, group, backends, allowed, cuts, phase, commands, let_go })
+        (handle, Self { at, group, shared, allowed, cuts, phase, commands, let_go })
     }
 
     /// Until it is let go or its topic is gone.
@@ -100,8 +114,8 @@ impl Keeper {
         loop {
             step = match step {
                 Step::Claim => self.claim().await,
-                Step::Adopt(epoch) => self.adopt(epoch).await,
-                Step::Serve(claim, topic_id) => self.serve(claim, topic_id).await,
+                Step::Adopt(last) => self.adopt(last).await,
+                Step::Serve(won) => self.serve(won).await,
                 Step::GiveUp { last, then } => {
                     self.give_up(last).await;
                     match then {
@@ -115,48 +129,62 @@ impl Keeper {
     }
 
     /// One epoch, from its first read to the end of its last attempt.
-    async fn serve(&mut self, claim: Claim, topic_id: Option<TopicId>) -> Step {
+    async fn serve(&mut self, won: Won) -> Step {
+        let claim = &won.claim;
         if self.let_go.is_cancelled() {
-            let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
+            let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress.clone() };
             return Step::GiveUp { last, then: Then::End };
         }
         let stop = Stop::default();
-        let mut handle = self.start(&claim, topic_id, stop.clone());
+        let mut handle = self.start(&won, stop.clone());
         self.phase.send_replace(Phase::Serving(claim.epoch));
-        let why = self.attend(&mut handle, claim.epoch, &stop).await;
+        let why = self.attend(&mut handle, &won, &stop).await;
         self.phase.send_replace(Phase::Ending);
-        let grace = self.backends.grace;
-        // Everything is cut by then; what may take longer is a commit that is not answered.
-        match tokio::time::timeout(grace + GIVE_UP_TIMEOUT, handle.release(grace)).await {
-            Ok(progress) => {
+        match self.release(&handle, why.grace(self.shared.grace)).await {
+            Some(progress) => {
                 let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: to_coordinator(progress) };
                 self.after(why, last)
             }
-            Err(_) => {
-                let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
-                self.not_stored(&last, "the commit before it is not answered");
-                Step::Claim
+            None => {
+                let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: to_coordinator(handle.stored()) };
+                Step::GiveUp { last, then: why.then() }
             }
         }
     }
 
-    /// Nothing is attempted while the group may not work: its processor tests that as well, in case
-    /// the loop is quicker than the permission.
-    fn start(&mut self, claim: &Claim, topic_id: Option<TopicId>, stop: Stop) -> PartitionHandle {
-        let Backends { queue, coordinator: _, committer, metrics, .. } = &*self.backends;
+    /// Open attempts may end; a lease that ends meanwhile cuts them. `None`: everything is cut, and
+    /// a commit is still not answered.
+    async fn release(&mut self, handle: &PartitionHandle, grace: Duration) -> Option<engine::ports::Progress> {
+        let released = tokio::time::timeout(grace + GIVE_UP_TIMEOUT, handle.release(grace));
+        tokio::pin!(released);
+        loop {
+            tokio::select! {
+                released = &mut released => return released.ok(),
+                Ok(()) = self.allowed.changed() => self.permit(handle),
+            }
+        }
+    }
+
+    /// Nothing is attempted while the group may not work: the gate sees to that, in case the loop is
+    /// quicker than the permission.
+    fn start(&mut self, won: &Won, stop: Stop) -> PartitionHandle {
+        let Won { claim, topic_id, session } = won;
+        let Shared { coordinator, committer, metrics, .. } = &*self.shared;
         let (at, epoch) = (self.at.clone(), claim.epoch);
         let label = Label { topic: at.topic.as_str().into(), partition: at.partition.0 };
-        let origin = Origin::new(&at.topic, topic_id, "", Partition(at.partition.0));
+        let origin = Origin::new(&at.topic, *topic_id, "", Partition(at.partition.0));
         let place = Place { at: at.clone(), epoch, origin, from: claim.progress.cursor };
-        let source = PartitionSource::new(queue.clone(), place, stop.clone(), metrics.clone());
+        let source = PartitionSource::new(self.group.cluster.queue.clone(), place, stop.clone(), metrics.clone());
         let sink = PartitionSink { at, epoch, committer: committer.clone(), stop };
-        let handle = self.group.task.start(label, engine::ids::Epoch(epoch.0), to_engine(&claim.progress), source, sink);
+        let gate = EpochGate { allowed: self.group.allowed.subscribe(), lease: coordinator.lease(), session: *session };
+        let (epoch, from) = (engine::ids::Epoch(epoch.0), to_engine(&claim.progress));
+        let handle = self.group.task.start_behind(gate, label, epoch, from, source, sink);
         self.permit(&handle);
         handle
     }
 
     fn permit(&mut self, handle: &PartitionHandle) {
-        let Allowed { permission, cuts } = *self.allowed.borrow_and_update();
+        let Allowed { permission, cuts, losses: _ } = *self.allowed.borrow_and_update();
         if std::mem::replace(&mut self.cuts, cuts) != cuts {
             handle.set_permission(Permission::Cut);
         }
@@ -164,8 +192,9 @@ impl Keeper {
     }
 
     /// Until there is a reason to end this epoch.
-    async fn attend(&mut self, handle: &mut PartitionHandle, epoch: Epoch, stop: &Stop) -> Why {
-        loop {
+    async fn attend(&mut self, handle: &mut PartitionHandle, won: &Won, stop: &Stop) -> Why {
+        let epoch = won.claim.epoch;
+        while self.allowed.borrow().losses.sessions <= won.session {
             tokio::select! {
                 biased;
                 () = self.let_go.cancelled() => return Why::LetGo,
@@ -179,6 +208,7 @@ impl Keeper {
                 },
             }
         }
+        Why::SessionOver
     }
 
     /// What follows from the end of an epoch, and what is said about it.
@@ -188,7 +218,8 @@ impl Keeper {
         self.phase.send_replace(Phase::Claiming { trouble: None });
         match why {
             Why::LetGo => Step::GiveUp { last, then: Then::End },
-            Why::Ended(Some(Reason::Moved), _) => Step::Adopt(last.epoch),
+            Why::SessionOver => Step::GiveUp { last, then: Then::ClaimAgain },
+            Why::Ended(Some(Reason::Moved), _) => Step::Adopt(last),
             Why::Ended(Some(Reason::EpochOver), _) => {
                 warn!(%group, %topic, partition, cursor, "the partition is no longer owned under this epoch; what was done since the last commit may be delivered again");
                 Step::Claim
@@ -211,6 +242,25 @@ impl Keeper {
 
 enum Why {
     LetGo,
+    /// Known from the lease. Should the claim have been made in the new session, it is given up.
+    SessionOver,
     /// The reason, if source or sink gave one; and what the engine says.
     Ended(Option<Reason>, String),
+}
+
+impl Why {
+    /// How long open attempts may go on: not at all where somebody else may be making them.
+    fn grace(&self, usual: Duration) -> Duration {
+        match self {
+            Self::SessionOver | Self::Ended(Some(Reason::EpochOver), _) => Duration::ZERO,
+            Self::LetGo | Self::Ended(..) => usual,
+        }
+    }
+
+    fn then(&self) -> Then {
+        match self {
+            Self::LetGo => Then::End,
+            Self::SessionOver | Self::Ended(..) => Then::ClaimAgain,
+        }
+    }
 }

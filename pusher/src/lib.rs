@@ -4,12 +4,15 @@
 pub mod admin;
 mod backoff;
 mod births;
+mod cluster;
 mod committer;
 mod dead_letter;
 pub mod decode;
 pub mod delivery;
 mod directory;
+mod factory;
 mod fleet;
+mod fleets;
 mod group;
 mod keeper;
 mod member;
@@ -17,8 +20,11 @@ mod metrics;
 mod prepare;
 mod pusher;
 mod readout;
+mod roster;
 mod source;
 mod stop;
 
+pub use crate::fleets::{Applied, Reloader};
+pub use crate::group::GroupSetup;
 pub use crate::prepare::StartError;
 pub use crate::pusher::Pusher;

@@ -1,23 +1,21 @@
-//! What must stand before a process joins the fleet.
+//! What must stand before this process joins a fleet for a group.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use common::config::GroupConfig;
-use common::coordinator::{CoordinatorError, Member};
+use common::coordinator::CoordinatorError;
 use common::ids::{GroupName, Topic};
 use common::queue::{CreateTopicError, Queue, QueueError};
-use futures_util::{TryStreamExt, stream};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::backoff::Backoff;
 use crate::births::{self, BackendError};
-use crate::group::{Backends, Group};
+use crate::group::Group;
 
 /// The longest pause between tries.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// Groups that are prepared at one time: their births share the coordinator's transactions.
-const CONCURRENCY: usize = 64;
+/// Between tries of what is wrong for good.
+const PAUSE_FOR_GOOD: Duration = Duration::from_secs(30);
 /// Of a dead-letter topic made here while none of its group's topics exists.
 const DEAD_LETTER_PARTITIONS: u32 = 4;
 
@@ -30,10 +28,21 @@ pub enum StartError {
     DeadLetterTopic { group: GroupName, topic: Topic, reason: CreateTopicError },
     #[error(transparent)]
     Coordinator(#[from] CoordinatorError),
+    #[error("this pusher is shutting down")]
+    ShuttingDown,
+}
+
+/// What follows from a fault that does not go away by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Faults {
+    /// The process ends: nobody is served yet.
+    End,
+    /// It is said, and tried again: others are being served.
+    Wait,
 }
 
 #[derive(Debug)]
-enum PrepareError {
+pub(crate) enum PrepareError {
     /// To be tried again.
     Backend(BackendError),
     ForGood(StartError),
@@ -41,44 +50,44 @@ enum PrepareError {
 
 impl<E: Into<BackendError>> From<E> for PrepareError {
     fn from(error: E) -> Self {
-        match error.into() {
-            BackendError::Coordinator(taken @ CoordinatorError::InstanceTaken(_)) => Self::ForGood(taken.into()),
-            error => Self::Backend(error),
-        }
+        Self::Backend(error.into())
     }
 }
 
 /// Tries until it is done; to be dropped when it need not be done any more.
-pub(crate) async fn prepare(groups: &[Arc<Group>], backends: &Backends, me: &Member) -> Result<(), StartError> {
+pub(crate) async fn prepare(group: &Group, faults: Faults) -> Result<(), StartError> {
     let mut backoff = Backoff::new(MAX_PAUSE);
+    let name = &group.config.group;
     loop {
-        let error = match try_once(groups, backends, me).await {
+        let pause = match once(group).await {
             Ok(()) => return Ok(()),
-            Err(PrepareError::ForGood(error)) => return Err(error),
-            Err(PrepareError::Backend(error)) => error,
+            Err(PrepareError::ForGood(error)) if faults == Faults::End => return Err(error),
+            Err(PrepareError::ForGood(error)) => {
+                error!(group = %name, %error, retry_in = ?PAUSE_FOR_GOOD, "the group is not served; other groups are");
+                PAUSE_FOR_GOOD
+            }
+            Err(PrepareError::Backend(error)) => {
+                let pause = backoff.step();
+                warn!(group = %name, %error, retry_in = ?pause, "the group cannot begin yet: where it starts could not be read or written; it is tried again");
+                pause
+            }
         };
-        let pause = backoff.step();
-        warn!(%error, retry_in = ?pause, "cannot begin yet: where the groups start could not be read or written; it is tried again");
         tokio::time::sleep(pause).await;
     }
 }
 
-/// Births of every group, its dead-letter topic, then the fleet.
-async fn try_once(groups: &[Arc<Group>], backends: &Backends, me: &Member) -> Result<(), PrepareError> {
-    let Backends { queue, coordinator, .. } = backends;
-    let group = |group: Arc<Group>| async move {
-        births::write_all(&group.config, &**queue, &**coordinator).await?;
-        match &group.config.dead_letter_topic {
-            Some(topic) => dead_letter_topic(&group.config, topic, &**queue).await,
-            None => Ok(()),
-        }
-    };
-    stream::iter(groups.iter().cloned().map(Ok)).try_for_each_concurrent(CONCURRENCY, group).await?;
-    Ok(coordinator.join(me.clone()).await?)
+/// Its births and its dead-letter topic.
+pub(crate) async fn once(group: &Group) -> Result<(), PrepareError> {
+    let (config, queue) = (&group.config, &*group.cluster.queue);
+    let _turn = group.cluster.preparing.acquire().await;
+    if let Some(topic) = &config.dead_letter_topic {
+        dead_letter_topic(config, topic, queue).await?;
+    }
+    Ok(births::write_all(config, queue, &*group.coordinator).await?)
 }
 
 /// Made here if it is missing: a bypass must not be the first to find out that it cannot be.
-async fn dead_letter_topic(config: &GroupConfig, topic: &Topic, queue: &dyn Queue) -> Result<(), PrepareError> {
+pub(crate) async fn dead_letter_topic(config: &GroupConfig, topic: &Topic, queue: &dyn Queue) -> Result<(), PrepareError> {
     if queue.topic(topic).await?.is_some() {
         return Ok(());
     }

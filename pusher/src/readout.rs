@@ -1,12 +1,12 @@
 //! How far the owned partitions are behind, read when somebody asks: nothing is counted per message
 //! and nothing wakes an idle process.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
+use std::future::ready;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
-use common::queue::Queue;
 use engine::task::Status;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -14,9 +14,11 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
-use tokio::sync::watch;
 
-use crate::directory::Directory;
+use crate::cluster::Cluster;
+use crate::directory::Entry;
+use crate::group::Group;
+use crate::roster::Roster;
 
 /// Questions to the queue and to partition loops that are open at one time.
 const CONCURRENCY: usize = 64;
@@ -26,9 +28,7 @@ const TIMEOUT: Duration = Duration::from_millis(500);
 /// A cheap handle; clones share the rows of the last refresh.
 #[derive(Clone)]
 pub(crate) struct Readout {
-    groups: Arc<[GroupName]>,
-    directory: watch::Receiver<Directory>,
-    queue: Arc<dyn Queue>,
+    roster: Roster,
     rows: Arc<RwLock<Rows>>,
 }
 
@@ -54,53 +54,77 @@ pub(crate) struct Served {
     pub(crate) end: Option<Offset>,
 }
 
+/// One log of one queue, which many groups may read.
+struct Log {
+    cluster: Arc<Cluster>,
+    topic: Topic,
+    partition: Partition,
+}
+
+/// The queue by its address: it is only ever compared.
+type LogKey = (usize, Topic, Partition);
+
 impl Readout {
-    pub(crate) fn new(groups: Arc<[GroupName]>, directory: watch::Receiver<Directory>, queue: Arc<dyn Queue>) -> Self {
-        Self { groups, directory, queue, rows: Arc::default() }
+    pub(crate) fn new(roster: Roster) -> Self {
+        Self { roster, rows: Arc::default() }
     }
 
-    pub(crate) fn directory(&self) -> Directory {
-        self.directory.borrow().clone()
-    }
-
-    /// Every partition that passes `filter` and answers.
-    pub(crate) async fn served(&self, filter: impl Fn(&GroupPartition) -> bool) -> Vec<Served> {
-        let entries: Vec<_> = self.directory().iter().filter(|entry| filter(&entry.at)).cloned().collect();
-        let statuses: Vec<(GroupPartition, Status)> = stream::iter(entries)
-            .map(|entry| async move { entry.status().await.map(|status| (entry.at, status)) })
+    /// Those that answer in time.
+    pub(crate) async fn served(&self, entries: Vec<Entry>) -> Vec<Served> {
+        let statuses: Vec<(Entry, Status)> = stream::iter(entries)
+            .map(|entry| async move { entry.status().await.map(|status| (entry, status)) })
             .buffer_unordered(CONCURRENCY)
-            .filter_map(std::future::ready)
+            .filter_map(ready)
             .take_until(tokio::time::sleep(TIMEOUT))
             .collect()
             .await;
-        let logs: BTreeSet<_> = statuses.iter().map(|(at, _)| (at.topic.clone(), at.partition)).collect();
-        let ends = self.ends(logs).await;
-        let served = |(at, status): (GroupPartition, Status)| {
-            let end = ends.get(&(at.topic.clone(), at.partition)).copied();
-            Served { at, status, end }
+        let log = |entry: &Entry| Log {
+            cluster: entry.keeper.group.cluster.clone(),
+            topic: entry.at.topic.clone(),
+            partition: entry.at.partition,
+        };
+        let ends = ends(statuses.iter().map(|(entry, _)| log(entry)), TIMEOUT).await;
+        let served = |(entry, status): (Entry, Status)| {
+            let end = ends.get(&log(&entry).key()).copied();
+            Served { at: entry.at, status, end }
         };
         statuses.into_iter().map(served).collect()
     }
 
-    /// The ends of those that answer.
-    pub(crate) async fn ends(&self, logs: BTreeSet<(Topic, Partition)>) -> HashMap<(Topic, Partition), Offset> {
-        let end = |(topic, partition): (Topic, Partition)| async move {
-            let log = self.queue.watermarks(&topic, partition).await.ok()?;
-            Some(((topic, partition), log.end))
-        };
-        let ends = stream::iter(logs).map(end).buffer_unordered(CONCURRENCY).filter_map(std::future::ready);
-        ends.take_until(tokio::time::sleep(TIMEOUT)).collect().await
-    }
-
     /// Brings what the [`Collector`] shows up to date.
     pub(crate) async fn refresh(&self) {
-        let partitions = self.served(|_| true).await.iter().filter_map(row).collect();
-        let mut owned: BTreeMap<_, i64> = self.groups.iter().map(|group| (group.clone(), 0)).collect();
-        for entry in self.directory().iter() {
-            *owned.entry(entry.at.group.clone()).or_default() += i64::from(entry.serving());
+        let entries = self.roster.entries();
+        let mut owned: BTreeMap<_, i64> = self.roster.groups().iter().map(|listed| (listed.group.config.group.clone(), 0)).collect();
+        for entry in entries.iter().filter(|entry| entry.serving()) {
+            *owned.entry(entry.at.group.clone()).or_default() += 1;
         }
+        let partitions = self.served(entries).await.iter().filter_map(row).collect();
         *self.rows.write().unwrap_or_else(PoisonError::into_inner) = Rows { owned: owned.into_iter().collect(), partitions };
     }
+}
+
+impl Log {
+    fn key(&self) -> LogKey {
+        (Arc::as_ptr(&self.cluster).addr(), self.topic.clone(), self.partition)
+    }
+}
+
+/// The ends of those that answer in time, each asked for once.
+async fn ends(logs: impl Iterator<Item = Log>, patience: Duration) -> HashMap<LogKey, Offset> {
+    let logs: HashMap<LogKey, Log> = logs.map(|log| (log.key(), log)).collect();
+    let end = |log: Log| async move {
+        let end = log.cluster.queue.watermarks(&log.topic, log.partition).await.ok()?.end;
+        Some((log.key(), end))
+    };
+    let ends = stream::iter(logs.into_values()).map(end).buffer_unordered(CONCURRENCY).filter_map(ready);
+    ends.take_until(tokio::time::sleep(patience)).collect().await
+}
+
+/// The ends of some logs of a group's queue.
+pub(crate) async fn ends_of(group: &Group, logs: Vec<(Topic, Partition)>, patience: Duration) -> HashMap<(Topic, Partition), Offset> {
+    let log = |(topic, partition)| Log { cluster: group.cluster.clone(), topic, partition };
+    let ends = ends(logs.into_iter().map(log), patience).await;
+    ends.into_iter().map(|((_, topic, partition), end)| ((topic, partition), end)).collect()
 }
 
 /// Records between a cursor and an end.

@@ -14,7 +14,8 @@ use self::session::Session;
 use self::thread::Thread;
 use self::transaction::Transaction;
 use super::{
-    Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, Log, Member, Replay, Replayed, Standing,
+    Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, LeaseHolder, Log, Member, Replay,
+    Replayed, Standing,
 };
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 use crate::store::{Keyspace, Profile, Store, StoreError};
@@ -35,7 +36,7 @@ pub struct EmbeddedCoordinator {
     hints: watch::Receiver<u64>,
     lease: Lease,
     /// Never used: the lease of a process that holds its lock does not end.
-    _holds: watch::Sender<bool>,
+    _holds: LeaseHolder,
 }
 
 impl EmbeddedCoordinator {

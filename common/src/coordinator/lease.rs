@@ -20,42 +20,80 @@ pub fn boot_time() -> Duration {
 /// Permission to work, which a backend whose session can be lost takes away in time.
 #[derive(Clone, Debug)]
 pub struct Lease {
-    holds: watch::Receiver<bool>,
+    term: watch::Receiver<Term>,
     /// Milliseconds of [`boot_time`].
     until: Arc<AtomicU64>,
 }
 
-/// The backend's end of a lease that lasts only as long as it is extended.
+/// The backend's end of a lease. Dropped, it leaves the lease as it is.
 #[derive(Debug)]
 pub struct LeaseHolder {
-    holds: watch::Sender<bool>,
+    term: watch::Sender<Term>,
     until: Arc<AtomicU64>,
 }
 
+/// What was last said about a lease. Its end by the clock comes before anybody says so.
+#[derive(Clone, Copy, Debug)]
+struct Term {
+    holds: bool,
+    losses: Losses,
+}
+
+/// How often a lease was lost, a loss that lasts included: who looks late finds out by these what
+/// happened in between.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Losses {
+    /// By its clock, or because the session was over.
+    pub lapses: u64,
+    /// Because the session was over: what was owned before is owned no more.
+    pub sessions: u64,
+}
+
 impl Lease {
-    /// The sender's end says whether the lease holds.
-    pub fn new(holds: bool) -> (watch::Sender<bool>, Self) {
-        let (sender, receiver) = watch::channel(holds);
-        (sender, Self { holds: receiver, until: Arc::new(AtomicU64::new(FOR_EVER)) })
+    /// One that ends only when it is told to.
+    pub fn new(holds: bool) -> (LeaseHolder, Self) {
+        Self::of(holds, if holds { FOR_EVER } else { 0 })
     }
 
     /// One that does not hold yet, and ends by the clock.
     pub fn ending() -> (LeaseHolder, Self) {
-        let (sender, receiver) = watch::channel(false);
-        let until = Arc::new(AtomicU64::new(0));
-        (LeaseHolder { holds: sender, until: until.clone() }, Self { holds: receiver, until })
+        Self::of(false, 0)
+    }
+
+    fn of(holds: bool, until: u64) -> (LeaseHolder, Self) {
+        let (sender, term) = watch::channel(Term { holds, losses: Losses::default() });
+        let until = Arc::new(AtomicU64::new(until));
+        (LeaseHolder { term: sender, until: until.clone() }, Self { term, until })
     }
 
     /// Asked immediately before every attempt. It reads the clock: a process that was frozen finds
     /// out here, before any of its timers has fired.
     pub fn holds(&self) -> bool {
-        *self.holds.borrow() && within(self.until.load(Ordering::Acquire))
+        let until = self.until.load(Ordering::Acquire);
+        self.term.borrow().holds && within(until)
     }
 
-    /// Waits for the next change and says what it is; for ever if there will be none.
+    /// Those of now. The same before and after something was done: it held all the time, or did
+    /// not all the time.
+    pub fn losses(&self) -> Losses {
+        // In this order: whoever sees an end that was put off sees the loss before it.
+        let until = self.until.load(Ordering::Acquire);
+        let Term { holds, losses } = *self.term.borrow();
+        let unsaid = holds && !within(until);
+        Losses { lapses: losses.lapses + u64::from(unsaid), ..losses }
+    }
+
+    /// For how long it has not held, since the machine's start if it never did; `None` if it holds.
+    pub fn lost_for(&self) -> Option<Duration> {
+        let until = self.until.load(Ordering::Acquire);
+        let holds = self.term.borrow().holds && within(until);
+        (!holds).then(|| Duration::from_millis(millis(boot_time()).saturating_sub(until)))
+    }
+
+    /// Waits until it begins or ends, or did so since the last call; for ever if it never will.
     pub async fn changed(&mut self) -> bool {
-        match self.holds.changed().await {
-            Ok(()) => *self.holds.borrow_and_update(),
+        match self.term.changed().await {
+            Ok(()) => self.term.borrow_and_update().holds,
             Err(_) => std::future::pending().await,
         }
     }
@@ -64,11 +102,22 @@ impl Lease {
 impl LeaseHolder {
     /// It holds until then at least, by [`boot_time`]. An earlier end than the one before is passed over.
     pub fn extend(&self, until: Duration) {
-        let until = millis(until);
-        self.until.fetch_max(until, Ordering::Release);
-        if within(until) {
-            self.holds.send_if_modified(|holds| !std::mem::replace(holds, true));
-        }
+        self.hold(millis(until));
+    }
+
+    /// It holds until it is told to end.
+    pub fn grant(&self) {
+        self.hold(FOR_EVER);
+    }
+
+    fn hold(&self, until: u64) {
+        self.term.send_if_modified(|term| {
+            let before = *term;
+            term.lapse(self.until.load(Ordering::Acquire));
+            self.until.fetch_max(until, Ordering::Release);
+            term.holds |= within(until);
+            term.holds != before.holds || term.losses != before.losses
+        });
     }
 
     /// Says that it has ended, if by now it has; else when that is to be asked again.
@@ -77,13 +126,31 @@ impl LeaseHolder {
         if now < until {
             return Some(Duration::from_millis(until - now));
         }
-        self.holds.send_if_modified(|holds| std::mem::replace(holds, false));
+        self.term.send_if_modified(|term| term.lapse(until));
         None
     }
 
+    /// The session is over, and with it every ownership.
     pub fn end(&self) {
-        self.until.store(0, Ordering::Release);
-        self.holds.send_if_modified(|holds| std::mem::replace(holds, false));
+        self.term.send_if_modified(|term| {
+            term.losses.lapses += u64::from(term.holds);
+            term.losses.sessions += 1;
+            term.holds = false;
+            self.until.fetch_min(millis(boot_time()), Ordering::Release);
+            true
+        });
+    }
+}
+
+impl Term {
+    /// Takes note of an end by the clock; `true` if there was one.
+    fn lapse(&mut self, until: u64) -> bool {
+        let lapsed = self.holds && !within(until);
+        if lapsed {
+            self.holds = false;
+            self.losses.lapses += 1;
+        }
+        lapsed
     }
 }
 
@@ -102,9 +169,11 @@ mod tests {
     #[test]
     fn a_lease_without_an_end_holds_as_it_is_told() {
         let (holder, lease) = Lease::new(true);
+        assert!(lease.holds() && lease.lost_for().is_none());
+        holder.end();
+        assert!(!lease.holds() && lease.lost_for().is_some());
+        holder.grant();
         assert!(lease.holds());
-        holder.send_replace(false);
-        assert!(!lease.holds());
     }
 
     #[test]
@@ -115,7 +184,37 @@ mod tests {
         assert!(lease.holds());
         std::thread::sleep(Duration::from_millis(60));
         assert!(!lease.holds());
+        let lost = lease.losses();
+        assert_eq!(lost, Losses { lapses: 1, sessions: 0 });
+        assert!(lease.lost_for().unwrap() >= Duration::from_millis(10));
         assert_eq!(holder.lapse(), None);
+        assert_eq!(lease.losses(), lost, "said or not, it is one loss");
+    }
+
+    #[test]
+    fn a_loss_that_nobody_saw_is_counted() {
+        let (holder, lease) = Lease::ending();
+        holder.extend(boot_time() + Duration::from_millis(10));
+        let before = lease.losses();
+        std::thread::sleep(Duration::from_millis(20));
+        holder.extend(boot_time() + Duration::from_secs(60));
+        assert!(lease.holds());
+        assert_eq!(lease.losses(), Losses { lapses: before.lapses + 1, sessions: 0 });
+        holder.extend(boot_time() + Duration::from_secs(90));
+        assert_eq!(lease.losses().lapses, before.lapses + 1, "an extension in time is no loss");
+    }
+
+    #[test]
+    fn the_end_of_a_session_is_told_from_an_end_by_the_clock() {
+        let (holder, lease) = Lease::ending();
+        holder.extend(boot_time() + Duration::from_secs(60));
+        holder.end();
+        holder.extend(boot_time() + Duration::from_secs(60));
+        assert!(lease.holds());
+        assert_eq!(lease.losses(), Losses { lapses: 1, sessions: 1 });
+        holder.end();
+        holder.end();
+        assert_eq!(lease.losses(), Losses { lapses: 2, sessions: 3 }, "what does not hold is not lost again");
     }
 
     #[tokio::test]

@@ -18,6 +18,8 @@ const BY_EXPIRY: usize = 2;
 struct ActiveClock {
     paused: Duration,
     paused_since: Option<Instant>,
+    /// A pause that is found out late does not reach back before this.
+    resumed: Option<Instant>,
 }
 
 impl ActiveClock {
@@ -34,17 +36,18 @@ pub(crate) struct RoundClocks {
 
 impl RoundClocks {
     pub(crate) fn new(timeout: Option<Duration>) -> Self {
-        let clock = ActiveClock { paused: Duration::ZERO, paused_since: None };
+        let clock = ActiveClock { paused: Duration::ZERO, paused_since: None, resumed: None };
         Self { timeout, clock, running: List::default() }
     }
 
-    pub(crate) fn pause(&mut self, now: Instant) {
-        self.clock.paused_since.get_or_insert(now);
+    pub(crate) fn pause(&mut self, since: Instant) {
+        self.clock.paused_since.get_or_insert(self.clock.resumed.map_or(since, |resumed| resumed.max(since)));
     }
 
     pub(crate) fn resume(&mut self, now: Instant) {
         if let Some(since) = self.clock.paused_since.take() {
             self.clock.paused += now.saturating_duration_since(since);
+            self.clock.resumed = Some(now);
         }
     }
 

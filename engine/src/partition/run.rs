@@ -16,10 +16,11 @@ use super::alarm::Alarm;
 use super::attempts::{Attempts, Finished, Start};
 use super::commits::Commits;
 use super::intake::Intake;
+use super::watched::Watched;
 use super::{Command, Control, Life, MAX_WAITING_COMMANDS, Order, PartitionHandle, Permission};
 use crate::core::Core;
 use crate::core::verdict::{End, Verdict};
-use crate::ports::{CommitError, CursorSink, Decoder, Progress, Source};
+use crate::ports::{CommitError, CursorSink, Decoder, Gate, Progress, Source};
 use crate::restraint::Held;
 use crate::slots::{Cover, Turns};
 use crate::status::{Blocked, Ended, Status};
@@ -43,6 +44,7 @@ pub(crate) struct PartitionLoop<D: Decoder, S: Source, C, L, F> {
     phase: Phase,
     /// As last obeyed.
     order: Order,
+    gate: Watched,
     core: Core<D::Payload>,
     intake: Intake<D, S>,
     cover: Cover,
@@ -74,7 +76,15 @@ where
     L: Fn(Start<D::Payload>) -> F + Send + 'static,
     F: Future<Output = Finished> + Send + 'static,
 {
-    pub(crate) fn spawn(shared: Arc<Shared<D>>, label: Label, core: Core<D::Payload>, source: S, sink: C, launch: L) -> PartitionHandle {
+    pub(crate) fn spawn(
+        shared: Arc<Shared<D>>,
+        label: Label,
+        core: Core<D::Payload>,
+        source: S,
+        sink: C,
+        launch: L,
+        gate: Box<dyn Gate>,
+    ) -> PartitionHandle {
         let control = Arc::new(Control::new());
         let (sender, commands) = mpsc::channel(MAX_WAITING_COMMANDS);
         let (life, watched) = watch::channel(Life { ended: None, stored: core.progress() });
@@ -85,6 +95,7 @@ where
             life,
             phase: Phase::Working,
             order: Order::default(),
+            gate: Watched::new(gate),
             intake: Intake::new(source),
             cover: Cover::new(&shared.budget),
             turns: Turns::new(&shared.slots),
@@ -146,7 +157,7 @@ where
         if order.cuts != before.cuts {
             self.cut(now);
         }
-        if order != before {
+        if order != before || self.gate.opened() {
             match order.permission {
                 Permission::Run if matches!(self.phase, Phase::Working) => self.core.resume(now),
                 Permission::Run | Permission::Pause | Permission::Cut => self.core.pause(now),
@@ -175,7 +186,7 @@ where
             if let End::Attempt(_) = end {
                 self.shared.metrics.process(event_type).observe((now - started).as_secs_f64());
             }
-            let verdict = self.core.complete(ticket, end, now);
+            let verdict = self.core.complete(ticket, self.gate.judge(end), now);
             match verdict {
                 Verdict::Delivered => self.shared.restraint.succeeded(),
                 Verdict::Retry | Verdict::RoundOver | Verdict::GivenUp => {

@@ -5,6 +5,7 @@ mod bounds;
 mod commits;
 mod delay;
 mod delivery;
+mod gate;
 mod metrics;
 mod order;
 mod release;

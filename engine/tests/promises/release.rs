@@ -138,16 +138,44 @@ async fn a_paused_partition_can_be_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_release_that_is_given_up_cuts_at_once() {
+async fn a_release_that_is_given_up_with_its_handle_cuts_at_once() {
     let rig = Rig::new(Options { worker_num: 1, ..Options::default() }, hanging(|offset| offset == 0));
     let (log, store) = (Log::of([record(0)]), Store::default());
     let handle = rig.partition(1, &log, &store);
     sleep_ms(100).await;
     let given_up = tokio::time::timeout(Duration::from_secs(1), handle.release(Duration::from_secs(60))).await;
     assert!(given_up.is_err());
+    drop(handle);
     let (other, cursor) = (Log::of([record(1)]), Store::default());
     let second = rig.partition(2, &other, &cursor);
     sleep_ms(100).await;
     assert_eq!(rig.ledger.of(1).len(), 1, "the slot is free");
     drop(second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cut_during_a_release_ends_it_at_once_and_nothing_open_counts_as_done() {
+    let rig = Rig::new(Options::default(), hanging(|offset| offset == 3));
+    let (log, store) = (Log::of((0..10).map(record)), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(100).await;
+    let asked = Instant::now();
+    let cut = async {
+        sleep_ms(500).await;
+        handle.set_permission(Permission::Cut);
+        handle.set_permission(Permission::Run);
+    };
+    let (progress, ()) = tokio::join!(handle.release(Duration::from_secs(25)), cut);
+    assert!((500..=510).contains(&asked.elapsed().as_millis()), "{:?}", asked.elapsed());
+    assert_eq!(progress, Progress { cursor: Offset(3), done: vec![4..10] });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_release_says_what_was_stored() {
+    let rig = Rig::new(Options::default(), hanging(|_| false));
+    let (log, store) = (Log::of((0..10).map(record)), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(5000).await;
+    assert_eq!(handle.release(Duration::ZERO).await.cursor, Offset(10));
+    assert_eq!(handle.release(Duration::ZERO).await.cursor, Offset(10));
 }

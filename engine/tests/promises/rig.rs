@@ -12,7 +12,7 @@ use engine::event::{Attempt, Event, EventType, Failure, GivenUp, Outcome};
 use engine::ids::{Epoch, Offset};
 use engine::metrics::Metrics;
 use engine::options::{EventTypes, Options};
-use engine::ports::{Batch, CommitError, CursorSink, Decoded, Decoder, Processor, Progress, Source, SourceError, WallClock};
+use engine::ports::{Batch, CommitError, CursorSink, Decoded, Decoder, Gate, Processor, Progress, Source, SourceError, WallClock};
 use engine::task::{Budget, Label, PartitionHandle, Task};
 use prometheus_client::registry::Registry;
 use tokio::sync::Notify;
@@ -368,6 +368,11 @@ impl Rig {
         let label = Label { topic: "t".into(), partition: number as u32 };
         let source = log.reader(from.cursor.0);
         self.task.start(label, Epoch(number), from, source, store.clone())
+    }
+
+    pub fn behind(&self, gate: impl Gate, number: u64, log: &Log, store: &Store) -> PartitionHandle {
+        let label = Label { topic: "t".into(), partition: number as u32 };
+        self.task.start_behind(gate, label, Epoch(number), Progress::default(), log.reader(0), store.clone())
     }
 
     /// Since the rig was built, in milliseconds.

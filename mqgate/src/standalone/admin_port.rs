@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::admin::{self, Access, Readiness};
 use common::config::PusherConfig;
+use common::queue::Queue;
 use common::serve::{Drained, Limits, Server};
 use common::telemetry::Metrics;
 use hyper_util::service::TowerToHyperService;
@@ -39,6 +40,10 @@ impl Bound {
         let taken = |error| Failure::failed(format_args!("pusher.admin: cannot listen on {asked}: {error}"));
         Ok(Self { port: Server::bind(asked, LIMITS).map_err(taken)?, access })
     }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.port.local_addr()
+    }
 }
 
 pub(super) struct AdminPort {
@@ -49,11 +54,11 @@ pub(super) struct AdminPort {
 
 impl AdminPort {
     /// Serves at once. `/readyz` says what is missing until `pusher` is prepared, and from the moment of `drain`.
-    pub(super) fn open(bound: Bound, metrics: Metrics, pusher: &Pusher, drain: &CancellationToken) -> Self {
+    pub(super) fn open(bound: Bound, metrics: Metrics, pusher: &Pusher, queue: Arc<dyn Queue>, drain: &CancellationToken) -> Self {
         let Bound { port, access } = bound;
         let address = port.local_addr();
-        let readiness = Readiness::new(drain.clone(), vec![Box::new(pusher.readiness())]);
-        let router = admin::router(Arc::new(metrics), readiness, access, pusher.admin_routes());
+        let readiness = Readiness::new(drain.clone(), vec![Box::new(pusher.readiness(queue.clone()))]);
+        let router = admin::router(Arc::new(metrics), readiness, access, pusher.admin_routes(queue));
         let close = CancellationToken::new();
         let serving = tokio::spawn(port.run(TowerToHyperService::new(router), close.clone(), DRAIN_TIMEOUT));
         Self { address, serving, close }

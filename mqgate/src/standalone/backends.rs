@@ -10,6 +10,7 @@ use common::ids::{GroupName, Offset, Partition, Topic, TopicId};
 use common::queue::embedded::{EmbeddedQueue, Needs, Options};
 use common::store::Store;
 use prometheus_client::registry::Registry;
+use pusher::GroupSetup;
 use tracing::error;
 
 use crate::failure::Failure;
@@ -31,6 +32,12 @@ impl Backends {
         let queue = EmbeddedQueue::open(messages, Options::from(embedded), registry).map_err(Failure::failed)?;
         queue.set_needs(Arc::new(Undelivered { coordinator: coordinator.clone(), groups: groups_by_topic(&config.groups) }));
         Ok(Self { queue, coordinator })
+    }
+
+    /// All groups are on the same two.
+    pub(super) fn setups(&self, groups: &[GroupConfig]) -> Vec<GroupSetup> {
+        let (queue, coordinator) = (&self.queue, &self.coordinator);
+        groups.iter().map(|config| GroupSetup { config: config.clone(), queue: queue.clone(), coordinator: coordinator.clone() }).collect()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use common::config::Config;
+use common::config::{Config, PusherConfig};
 use common::queue::Queue;
 use common::telemetry::Metrics;
 use proxy::Proxy;
@@ -33,10 +33,11 @@ impl Gateway {
         let backends = tokio::task::block_in_place(|| Backends::open(config, metrics.registry()))?;
         let queue: Arc<dyn Queue> = backends.queue.clone();
         let proxy = produce_port.into_proxy(queue.clone(), metrics.registry());
-        let pusher = Pusher::start(&config.pusher, &config.groups, queue, backends.coordinator.clone(), metrics.registry());
+        let pusher_config = PusherConfig { admin: admin_port.address(), ..config.pusher.clone() };
+        let pusher = Pusher::start(&pusher_config, &backends.setups(&config.groups), metrics.registry());
         let mut pusher = pusher.map_err(Failure::failed)?;
         metrics.before_scrape(pusher.refresh());
-        let admin = AdminPort::open(admin_port, metrics, &pusher, drain);
+        let admin = AdminPort::open(admin_port, metrics, &pusher, queue, drain);
         pusher.prepare(drain).await.map_err(Failure::failed)?;
         Ok(Self { backends, proxy, pusher, admin })
     }

@@ -1,14 +1,16 @@
 //! `GET groups` and `GET groups/{group}`.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use common::admin::Path;
 use common::coordinator::{Member, Standing};
-use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
+use common::ids::{GroupPartition, Offset, Partition, Topic};
 use common::problem::{Kind, Problem};
 use engine::task::{Blocked, Permission, Status};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::time::Instant;
 
 use super::policy::{policy, url};
@@ -16,55 +18,67 @@ use super::view::{GroupDetail, GroupList, GroupState, GroupSummary, LastError, L
 use super::{Admin, coordinator_refused, queue_refused};
 use crate::group::Group;
 use crate::keeper::Phase;
-use crate::readout::{Served, lag};
+use crate::readout::{Served, ends_of, lag};
+use crate::roster::Listed;
+
+/// Groups that are read at one time.
+const CONCURRENCY: usize = 8;
+/// How long the ends of what others serve are waited for; what has not answered is null.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// As much work as the detail of every group: for people and dashboards, not for a tight loop.
 pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, Problem> {
-    let mut groups = Vec::new();
-    for group in admin.groups.iter() {
-        let (config, partitions) = (&group.config, partitions(&admin, group).await?);
-        groups.push(GroupSummary {
-            group: config.group.to_string(),
-            url: url(&config.url),
-            topics: config.topics.clone(),
-            state: state(&admin, &config.group).await?,
-            partitions: partitions.len(),
-            owned: partitions.iter().filter(|partition| partition.live.is_some()).count(),
-            lag: partitions.iter().filter_map(|partition| partition.lag).sum(),
-        });
-    }
-    Ok(Json(GroupList { groups }))
+    let groups = stream::iter(admin.roster.groups().to_vec()).map(|listed| summary(&admin, listed)).buffered(CONCURRENCY);
+    Ok(Json(GroupList { groups: groups.try_collect().await? }))
+}
+
+async fn summary(admin: &Admin, listed: Listed) -> Result<GroupSummary, Problem> {
+    let (config, partitions) = (&listed.group.config, partitions(admin, &listed).await?);
+    Ok(GroupSummary {
+        group: config.group.to_string(),
+        url: url(&config.url),
+        topics: config.topics.clone(),
+        state: state(&listed.group).await?,
+        partitions: partitions.len(),
+        owned: partitions.iter().filter(|partition| partition.live.is_some()).count(),
+        lag: partitions.iter().filter_map(|partition| partition.lag).sum(),
+    })
 }
 
 pub(super) async fn detail(State(admin): State<Admin>, Path(name): Path<String>) -> Result<Json<GroupDetail>, Problem> {
-    let unknown = || Problem::new(Kind::UnknownGroup, format!("group {name:?} is not configured here"));
-    let group = admin.groups.iter().find(|group| group.config.group.as_str() == name).ok_or_else(unknown)?;
-    let state = state(&admin, &group.config.group).await?;
-    Ok(Json(GroupDetail { group: name, state, policy: policy(&group.config), partitions: partitions(&admin, group).await? }))
+    let listed = find(&admin, &name)?;
+    let (state, policy) = (state(&listed.group).await?, policy(&listed.group.config));
+    Ok(Json(GroupDetail { group: name, state, policy, partitions: partitions(&admin, &listed).await? }))
+}
+
+pub(super) fn find(admin: &Admin, name: &str) -> Result<Listed, Problem> {
+    admin.roster.find(name).ok_or_else(|| Problem::new(Kind::UnknownGroup, format!("group {name:?} is not configured here")))
 }
 
 /// The fleet's, as it is written; `live.blocked` says whether this process has taken it up.
-async fn state(admin: &Admin, group: &GroupName) -> Result<GroupState, Problem> {
-    let control = admin.backends.coordinator.control(group).await.map_err(|error| coordinator_refused(&error))?;
+async fn state(group: &Group) -> Result<GroupState, Problem> {
+    let control = group.coordinator.control(&group.config.group).await.map_err(|error| coordinator_refused(&error))?;
     Ok(if control.paused { GroupState::Paused } else { GroupState::Running })
 }
 
-/// Of every topic that exists, in the configured order.
-async fn partitions(admin: &Admin, group: &Group) -> Result<Vec<PartitionView>, Problem> {
-    let (coordinator, config) = (&admin.backends.coordinator, &group.config);
+/// Every partition of every topic that exists, in the configured order.
+pub(super) async fn all_partitions(group: &Group) -> Result<Vec<GroupPartition>, Problem> {
+    let config = &group.config;
     let mut all = Vec::new();
     for topic in &config.topics {
-        let info = admin.backends.queue.topic(topic).await.map_err(|error| queue_refused(&error))?;
-        let numbers = 0..info.map_or(0, |info| info.partitions);
-        all.extend(numbers.map(|number| GroupPartition {
-            group: config.group.clone(),
-            topic: topic.clone(),
-            partition: Partition(number),
-        }));
+        let info = group.cluster.queue.topic(topic).await.map_err(|error| queue_refused(&error))?;
+        let numbers = (0..info.map_or(0, |info| info.partitions)).map(Partition);
+        all.extend(numbers.map(|partition| GroupPartition { group: config.group.clone(), topic: topic.clone(), partition }));
     }
+    Ok(all)
+}
+
+async fn partitions(admin: &Admin, listed: &Listed) -> Result<Vec<PartitionView>, Problem> {
+    let coordinator = &listed.group.coordinator;
+    let all = all_partitions(&listed.group).await?;
     let standing = coordinator.standing(&all).await.map_err(|error| coordinator_refused(&error))?;
     let members = coordinator.members().await.map_err(|error| coordinator_refused(&error))?;
-    let mut here = Here::read(admin, &all, group).await;
+    let mut here = Here::read(admin, &all, listed).await;
     Ok(all.into_iter().zip(standing).map(|(at, standing)| here.view(&at, standing, &members, &admin.instance)).collect())
 }
 
@@ -78,14 +92,14 @@ struct Here {
 
 impl Here {
     /// Ends of what another process serves are asked for separately: the queue is the same.
-    async fn read(admin: &Admin, all: &[GroupPartition], group: &Group) -> Self {
-        let ours = |at: &GroupPartition| at.group == group.config.group;
-        let served = admin.readout.served(ours).await;
+    async fn read(admin: &Admin, all: &[GroupPartition], listed: &Listed) -> Self {
+        let entries = listed.entries();
+        let phases = entries.iter().map(|entry| (entry.at.clone(), entry.phase())).collect();
+        let served = admin.readout.served(entries).await;
         let served: HashMap<_, _> = served.into_iter().map(|served| (served.at.clone(), served)).collect();
-        let others: BTreeSet<_> = all.iter().filter(|at| !served.contains_key(at)).map(|at| (at.topic.clone(), at.partition)).collect();
-        let directory = admin.readout.directory();
-        let phases = directory.iter().filter(|entry| ours(&entry.at)).map(|entry| (entry.at.clone(), entry.phase())).collect();
-        Self { served, phases, ends: admin.readout.ends(others).await, permission: group.allowed.borrow().permission }
+        let others = all.iter().filter(|at| !served.contains_key(at)).map(|at| (at.topic.clone(), at.partition)).collect();
+        let ends = ends_of(&listed.group, others, PATIENCE).await;
+        Self { served, phases, ends, permission: listed.group.allowed.borrow().permission }
     }
 
     fn view(&mut self, at: &GroupPartition, standing: Standing, members: &[Member], instance: &str) -> PartitionView {

@@ -48,7 +48,7 @@ pub(super) async fn list(
     if !(1..=MAX_MESSAGES).contains(&asked.limit) {
         return Err(Problem::new(Kind::Malformed, format!("limit is 1 to {MAX_MESSAGES}, not {}", asked.limit)));
     }
-    let (queue, partition) = (&admin.backends.queue, Partition(asked.partition));
+    let (queue, partition) = (&admin.queue, Partition(asked.partition));
     let log = queue.watermarks(&topic, partition).await.map_err(|error| queue_refused(&error))?;
     let from = start(&asked, log)?;
     let mut page = Page { next: from, limit: asked.limit, bytes_left: MAX_BYTES, messages: Vec::new() };

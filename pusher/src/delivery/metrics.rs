@@ -11,6 +11,10 @@ use super::reason::Reason;
 /// From half a millisecond to a minute, roughly doubling.
 const ATTEMPT_SECONDS: [f64; 16] = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
 
+/// Outcomes that are no failures.
+const DONE: &str = "done";
+const CUT: &str = "cut";
+
 /// The families of every group; clones are the same metrics.
 #[derive(Clone, Debug)]
 pub struct DeliveryMetrics {
@@ -61,12 +65,23 @@ impl DeliveryMetrics {
         self.pushed_raw.get_or_create_owned(&GroupLabel { group: group.to_owned() })
     }
 
+    /// Ends the series of a group that is configured no more, and of which nothing runs.
+    pub(crate) fn forget(&self, group: &str) {
+        let label = GroupLabel { group: group.to_owned() };
+        self.attempt_seconds.remove(&label);
+        self.free_retries.remove(&label);
+        self.pushed_raw.remove(&label);
+        for outcome in Reason::ALL.map(Reason::label).into_iter().chain([DONE, CUT]) {
+            self.attempts.remove(&AttemptLabels { group: label.group.clone(), outcome });
+        }
+    }
+
     pub(crate) fn of_group(&self, group: &str) -> GroupMetrics {
         let label = GroupLabel { group: group.to_owned() };
         GroupMetrics {
             group: label.group.clone(),
             attempts: self.attempts.clone(),
-            delivered: self.attempts.get_or_create_owned(&AttemptLabels { group: label.group.clone(), outcome: "done" }),
+            delivered: self.attempts.get_or_create_owned(&AttemptLabels { group: label.group.clone(), outcome: DONE }),
             attempt_seconds: self.attempt_seconds.get_or_create_owned(&label),
             free_retries: self.free_retries.get_or_create_owned(&label),
         }
@@ -90,7 +105,7 @@ impl GroupMetrics {
 
     /// The attempt was stopped from outside.
     pub(crate) fn cut(&self) {
-        self.ended("cut");
+        self.ended(CUT);
     }
 
     fn ended(&self, outcome: &'static str) {

@@ -1,22 +1,39 @@
 //! What is read afresh, and what follows from it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use common::coordinator::{Member, assign};
-use common::ids::{Epoch, GroupName, GroupPartition, Partition, Topic, TopicId};
+use common::coordinator::{Control, Coordinator, CoordinatorError, Member, assign};
+use common::ids::{Epoch, GroupName, GroupPartition, Partition, TopicId};
 use common::queue::TopicInfo;
+use futures_util::{StreamExt, stream};
+use tracing::error;
 
-use crate::births::BackendError;
-use crate::group::{Backends, Group};
+use crate::cluster::Topics;
+use crate::group::Group;
+
+/// Questions to the coordinator that are open at one time.
+const CONCURRENCY: usize = 64;
 
 /// Everything a decision rests on, as of one moment.
 pub(super) struct View {
-    topics: HashMap<Topic, TopicInfo>,
     members: Vec<Member>,
-    pub(super) paused: HashSet<GroupName>,
+    /// Without those that cannot be read.
+    pub(super) controls: HashMap<GroupName, Control>,
     /// Owned partitions whose cursor was moved by somebody else, and under which epoch.
     pub(super) moved: Vec<(GroupPartition, Epoch)>,
+}
+
+/// What is served, under which epoch.
+pub(super) type Serving = (GroupPartition, Epoch);
+
+pub(super) struct Question {
+    pub(super) groups: Vec<GroupName>,
+    /// As last read.
+    pub(super) known: HashMap<GroupName, Control>,
+    /// Epochs that no look was at yet: looked at whatever has changed.
+    pub(super) first_looked_at: Vec<Serving>,
+    pub(super) looked_at: Vec<Serving>,
 }
 
 /// A partition that this process should keep.
@@ -26,47 +43,47 @@ pub(super) struct Wanted {
 }
 
 impl View {
-    /// All or nothing: half a view would let partitions go that are still ours. The topics come last,
-    /// so that a topic that caused the hint is among them.
-    pub(super) async fn read(
-        groups: &[Arc<Group>],
-        backends: &Backends,
-        serving: Vec<(GroupPartition, Epoch)>,
-    ) -> Result<Self, BackendError> {
-        let Backends { queue, coordinator, .. } = backends;
-        let mut paused = HashSet::new();
-        for group in groups {
-            let name = &group.config.group;
-            if coordinator.control(name).await?.paused {
-                paused.insert(name.clone());
-            }
-        }
-        let moved = coordinator.moved(&serving).await?;
-        let epochs: HashMap<_, _> = serving.into_iter().collect();
+    /// All or nothing: half a view would let partitions go that are still ours.
+    pub(super) async fn read(coordinator: Arc<dyn Coordinator>, question: Question) -> Result<Self, CoordinatorError> {
+        let Question { groups, known, first_looked_at, looked_at } = question;
+        let controls = stream::iter(groups).map(|group| control(&*coordinator, group)).buffer_unordered(CONCURRENCY);
+        let controls: HashMap<_, _> = controls.filter_map(std::future::ready).collect().await;
+        // A replay changes the control, too. What was written past it is found out by a whole look.
+        let changed = |(at, _): &Serving| controls.get(&at.group) != known.get(&at.group);
+        let suspects: Vec<_> = first_looked_at.into_iter().chain(looked_at.into_iter().filter(changed)).collect();
+        let moved = if suspects.is_empty() { Vec::new() } else { coordinator.moved(&suspects).await? };
+        let epochs: HashMap<_, _> = suspects.into_iter().collect();
         let moved = moved.into_iter().filter_map(|at| epochs.get(&at).map(|epoch| (at.clone(), *epoch))).collect();
-        let members = coordinator.members().await?;
-        let topics = queue.topics().await?.into_iter().map(|info| (info.topic.clone(), info)).collect();
-        Ok(Self { topics, members, paused, moved })
+        Ok(Self { members: coordinator.members().await?, controls, moved })
     }
 
-    pub(super) fn wanted(&self, groups: &[Arc<Group>], me: &Member) -> HashMap<GroupPartition, Wanted> {
+    /// Of one group, among the topics that there are.
+    pub(super) fn wanted(&self, group: &Arc<Group>, topics: &Topics, instance: &str) -> HashMap<GroupPartition, Wanted> {
+        let name = &group.config.group;
         let mut wanted = HashMap::new();
-        for group in groups {
-            let name = &group.config.group;
-            for info in group.config.topics.iter().filter_map(|topic| self.topics.get(topic)) {
-                for partition in self.mine(name, info, me) {
-                    let at = GroupPartition { group: name.clone(), topic: info.topic.clone(), partition };
-                    wanted.insert(at, Wanted { group: group.clone(), topic_id: info.id });
-                }
+        for info in group.config.topics.iter().filter_map(|topic| topics.get(topic)) {
+            for partition in self.mine(name, info, instance) {
+                let at = GroupPartition { group: name.clone(), topic: info.topic.clone(), partition };
+                wanted.insert(at, Wanted { group: group.clone(), topic_id: info.id });
             }
         }
         wanted
     }
 
     /// Among the members that serve this group and topic.
-    fn mine(&self, group: &GroupName, info: &TopicInfo, me: &Member) -> Vec<Partition> {
+    fn mine(&self, group: &GroupName, info: &TopicInfo, instance: &str) -> Vec<Partition> {
         let owners = assign::owners(&self.members, group, &info.topic, info.partitions);
-        (0..).map(Partition).zip(owners).filter(|(_, owner)| *owner == me.instance).map(|(partition, _)| partition).collect()
+        (0..).map(Partition).zip(owners).filter(|(_, owner)| *owner == instance).map(|(partition, _)| partition).collect()
+    }
+}
+
+async fn control(coordinator: &dyn Coordinator, group: GroupName) -> Option<(GroupName, Control)> {
+    match coordinator.control(&group).await {
+        Ok(control) => Some((group, control)),
+        Err(error) => {
+            error!(%group, %error, "whether the group is paused cannot be read; it goes on as it is, and takes nothing more");
+            None
+        }
     }
 }
 
@@ -75,6 +92,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use common::coordinator::MemberGroup;
+    use common::ids::Topic;
 
     use super::*;
 
@@ -85,8 +103,8 @@ mod tests {
         Member { instance: instance.to_owned(), proto: assign::PROTO, boot: uuid::Uuid::nil(), host, pid: 1, version, admin, groups }
     }
 
-    fn mine(members: &[Member], me: &Member) -> Vec<Partition> {
-        let view = View { topics: HashMap::new(), members: members.to_vec(), paused: HashSet::new(), moved: Vec::new() };
+    fn mine(members: &[Member], me: &str) -> Vec<Partition> {
+        let view = View { members: members.to_vec(), controls: HashMap::new(), moved: Vec::new() };
         let info = TopicInfo { topic: Topic::new("t").unwrap(), id: None, partitions: 12 };
         view.mine(&GroupName::new("g").unwrap(), &info, me)
     }
@@ -94,7 +112,7 @@ mod tests {
     #[test]
     fn every_partition_has_exactly_one_member() {
         let members = ["a", "b", "c"].map(|instance| member(instance, &["t"]));
-        let mut all: Vec<_> = members.iter().flat_map(|me| mine(&members, me)).collect();
+        let mut all: Vec<_> = ["a", "b", "c"].iter().flat_map(|me| mine(&members, me)).collect();
         all.sort_unstable();
         assert_eq!(all, (0..12).map(Partition).collect::<Vec<_>>());
     }
@@ -102,13 +120,13 @@ mod tests {
     #[test]
     fn a_member_that_does_not_list_the_topic_gets_none_of_it() {
         let members = [member("a", &["t"]), member("b", &["other"])];
-        assert_eq!(mine(&members, &members[0]).len(), 12);
-        assert_eq!(mine(&members, &members[1]), []);
+        assert_eq!(mine(&members, "a").len(), 12);
+        assert_eq!(mine(&members, "b"), []);
     }
 
     #[test]
     fn who_is_not_in_the_fleet_owns_nothing() {
-        assert_eq!(mine(&[], &member("a", &["t"])), []);
-        assert_eq!(mine(&[member("b", &["t"])], &member("a", &["t"])), []);
+        assert_eq!(mine(&[], "a"), []);
+        assert_eq!(mine(&[member("b", &["t"])], "a"), []);
     }
 }

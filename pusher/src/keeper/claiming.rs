@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use common::coordinator::ClaimError;
+use common::coordinator::{ClaimError, Commit};
 use common::ids::Epoch;
 use tracing::{error, info};
 
-use super::{Keeper, Phase, Step, began};
+use super::{Keeper, Phase, Step, Then, Won, began};
 use crate::backoff::Backoff;
 use crate::births::{self, BackendError};
-use crate::group::Backends;
+use crate::fleet::Shared;
 
 /// The longest pause between two tries.
 const MAX_PAUSE: Duration = Duration::from_secs(10);
@@ -29,7 +29,11 @@ impl Keeper {
     pub(super) async fn claim(&mut self) -> Step {
         let mut backoff = Backoff::new(MAX_PAUSE);
         while !self.let_go.is_cancelled() {
-            match self.try_claim(None).await {
+            let tried = tokio::select! {
+                tried = self.try_claim(None) => tried,
+                () = self.out_of_time() => break,
+            };
+            match tried {
                 Ok(step) => return step,
                 Err(trouble) => self.report(&trouble),
             }
@@ -41,24 +45,25 @@ impl Keeper {
     }
 
     /// The partition is ours, but its cursor is somebody else's.
-    pub(super) async fn adopt(&mut self, epoch: Epoch) -> Step {
+    pub(super) async fn adopt(&mut self, last: Commit) -> Step {
         let mut backoff = Backoff::new(MAX_PAUSE);
         loop {
-            match self.try_claim(Some(epoch)).await {
+            match self.try_claim(Some(last.epoch)).await {
                 Ok(step) => return step,
                 Err(Trouble::Claim(ClaimError::EpochOver)) => return Step::Claim,
                 Err(trouble) => self.report(&trouble),
             }
             if !self.rest(backoff.step()).await {
-                return Step::End;
+                return Step::GiveUp { last, then: Then::End };
             }
         }
     }
 
     /// Under a new claim, or as the successor of an epoch that we still own.
     pub(super) async fn try_claim(&self, former: Option<Epoch>) -> Result<Step, Trouble> {
-        let Backends { queue, coordinator, .. } = &*self.backends;
-        let log = births::log_of(&**queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
+        let (Shared { coordinator, metrics, .. }, queue) = (&*self.shared, &*self.group.cluster.queue);
+        let session = coordinator.lease().losses().sessions;
+        let log = births::log_of(queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
         let Some(log) = log else { return Ok(Step::End) };
         let claim = match former {
             None => coordinator.claim(&self.at, log).await,
@@ -67,11 +72,11 @@ impl Keeper {
         match claim {
             Ok(claim) => {
                 self.recovered();
-                began::announce(&self.at, &claim, &self.backends.metrics);
-                Ok(Step::Serve(claim, log.topic_id))
+                began::announce(&self.at, &claim, metrics);
+                Ok(Step::Serve(Won { claim, topic_id: log.topic_id, session }))
             }
             Err(ClaimError::NotBorn) => {
-                births::write(&self.group.config, &self.at.topic, &**queue, &**coordinator).await?;
+                births::write(&self.group.config, &self.at.topic, queue, &**coordinator).await?;
                 Err(Trouble::Claim(ClaimError::NotBorn))
             }
             Err(error) => Err(Trouble::Claim(error)),
@@ -80,7 +85,7 @@ impl Keeper {
 
     /// Says so the first time, and whenever the reason is another one.
     fn report(&self, trouble: &Trouble) {
-        self.backends.metrics.claim_failed(&self.at);
+        self.shared.metrics.claim_failed(&self.at);
         let text = trouble.to_string();
         let said = matches!(&*self.phase.borrow(), Phase::Claiming { trouble: Some(before) } if *before == text);
         if said {
@@ -106,7 +111,7 @@ impl Keeper {
 
     /// `false` once the partition is let go. A hint that something changed ends the rest early.
     pub(super) async fn rest(&self, pause: Duration) -> bool {
-        let mut hints = self.backends.coordinator.hints();
+        let mut hints = self.shared.coordinator.hints();
         hints.mark_unchanged();
         let rest = async {
             // However often hints come, tries are at least this far apart.

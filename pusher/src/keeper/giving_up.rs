@@ -4,26 +4,39 @@ use std::time::Duration;
 
 use common::coordinator::{Commit, CommitError};
 use common::ids::GroupPartition;
-use tokio::time::Instant;
 use tracing::error;
 
-use super::{GIVE_UP_TIMEOUT, Keeper, Phase, Step};
+use super::{GIVE_UP_TIMEOUT, Keeper, Phase, Step, Won};
 use crate::backoff::Backoff;
 
 impl Keeper {
-    /// Stores how far it came, together with giving the ownership up.
-    pub(super) async fn give_up(&self, mut last: Commit) {
+    /// Stores how far it came, together with giving the ownership up. Tried until it is answered:
+    /// nobody else can have the partition before. Only a process that has to end gives in.
+    pub(super) async fn give_up(&self, last: Commit) {
         self.phase.send_replace(Phase::Ending);
-        let deadline = Instant::now() + GIVE_UP_TIMEOUT;
+        let mut trying = Trying { last, reason: String::new() };
+        tokio::select! {
+            () = self.try_to_give_up(&mut trying) => {}
+            () = self.out_of_time() => self.not_stored(&trying.last, &trying.reason),
+        }
+    }
+
+    pub(super) async fn out_of_time(&self) {
+        self.shared.draining.cancelled().await;
+        tokio::time::sleep(GIVE_UP_TIMEOUT).await;
+    }
+
+    async fn try_to_give_up(&self, trying: &mut Trying) {
         let mut backoff = Backoff::new(Duration::from_secs(1));
         loop {
-            let reason = match self.backends.coordinator.release(&last).await {
+            let last = &trying.last;
+            let reason = match self.shared.coordinator.release(last).await {
                 Ok(()) => return,
-                Err(CommitError::EpochOver) => return self.not_stored(&last, "this epoch is over"),
+                Err(CommitError::EpochOver) => return self.not_stored(last, "this epoch is over"),
                 // The other's cursor stands: take it up and give that up.
                 Err(CommitError::Moved) => match self.try_claim(Some(last.epoch)).await {
-                    Ok(Step::Serve(claim, _)) => {
-                        last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
+                    Ok(Step::Serve(Won { claim, .. })) => {
+                        trying.last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
                         String::new()
                     }
                     Ok(_) => return,
@@ -31,17 +44,22 @@ impl Keeper {
                 },
                 Err(CommitError::Coordinator(error)) => error.to_string(),
             };
-            if Instant::now() >= deadline {
-                return self.not_stored(&last, &reason);
-            }
+            trying.reason = reason;
             tokio::time::sleep(backoff.step()).await;
         }
     }
 
     /// Nothing is lost by it: what was not stored is done again.
-    pub(super) fn not_stored(&self, last: &Commit, reason: &str) {
+    fn not_stored(&self, last: &Commit, reason: &str) {
         let GroupPartition { group, topic, partition } = &self.at;
         error!(%group, %topic, partition = partition.0, cursor = last.progress.cursor.0, reason,
             "the last cursor could not be stored; what was done since the last commit will be delivered again");
     }
+}
+
+/// As far as it has come.
+struct Trying {
+    last: Commit,
+    /// Why the last try failed.
+    reason: String,
 }

@@ -151,9 +151,9 @@ async fn a_failure_is_known_by_its_status_even_if_its_body_breaks_off() {
 async fn without_a_lease_no_attempt_is_made() {
     let receiver = Receiver::start(|_| vec![ok()]).await;
     let bench = Bench::to(&receiver.url());
-    bench.lease.send_replace(false);
+    bench.lease.end();
     assert_eq!(bench.process(&event("v")).await, Outcome::Cut);
-    bench.lease.send_replace(true);
+    bench.lease.grant();
     assert_eq!(bench.process(&event("v")).await, Outcome::Done);
     assert_eq!(receiver.requests().len(), 1);
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use bytestring::ByteString;
 use common::config::{GroupConfig, InitialFrom, Order, RetryBackoff, Serializer, SuccessStatus};
-use common::coordinator::Lease;
+use common::coordinator::{Lease, LeaseHolder};
 use common::ids::{Epoch, GroupName, Offset, Partition, Topic, TopicId};
 use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
 use common::record::{Header, Message, Payload, Record, TimestampMs};
@@ -53,7 +53,7 @@ pub(crate) fn group(url: &str) -> GroupConfig {
 
 pub(crate) struct Bench {
     pub(crate) delivery: Delivery,
-    pub(crate) lease: watch::Sender<bool>,
+    pub(crate) lease: LeaseHolder,
     registry: Registry,
 }
 

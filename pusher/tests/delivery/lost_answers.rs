@@ -102,7 +102,7 @@ async fn the_free_retry_needs_the_lease_too() {
         while receiver.requests().len() < 2 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        bench.lease.send_replace(false);
+        bench.lease.end();
     };
     let (outcome, ()) = tokio::join!(bench.process(&second), losing_the_lease);
     assert_eq!(outcome, Outcome::Cut);

@@ -7,7 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use common::coordinator::embedded::EmbeddedCoordinator;
 use common::coordinator::{
-    Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, Log, Member, Replay, Replayed, Standing,
+    Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, LeaseHolder, Log, Member, Replay,
+    Replayed, Standing,
 };
 use common::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic};
 use common::queue::embedded::EmbeddedQueue;
@@ -18,7 +19,7 @@ use tokio::sync::watch;
 pub(crate) struct FaultyCoordinator {
     inner: Arc<EmbeddedCoordinator>,
     lease: Lease,
-    pub(crate) holds: watch::Sender<bool>,
+    pub(crate) holder: LeaseHolder,
     pub(crate) commits_fail: AtomicBool,
     pub(crate) held_by_another: AtomicBool,
     pub(crate) births_fail: AtomicBool,
@@ -35,12 +36,12 @@ impl FaultyCoordinator {
     }
 
     pub(crate) fn with_commits_of(commit_takes: Duration, inner: Arc<EmbeddedCoordinator>) -> Arc<Self> {
-        let (holds, lease) = Lease::new(true);
+        let (holder, lease) = Lease::new(true);
         let no = AtomicBool::default;
         Arc::new(Self {
             inner,
             lease,
-            holds,
+            holder,
             commits_fail: no(),
             held_by_another: no(),
             births_fail: no(),

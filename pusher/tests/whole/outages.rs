@@ -30,13 +30,13 @@ async fn a_lost_lease_cuts_what_is_open_and_its_return_makes_it_again_as_if_neve
     let Faulty { coordinator, running, .. } = start(&rig, &receiver).await;
     running.post("t", Some("k"), "x").await;
     receiver.wait_for(1).await;
-    coordinator.holds.send_replace(false);
+    coordinator.holder.end();
     running.wait_until("g", |partition| partition["live"]["blocked"] == "lease" && partition["live"]["in_flight"] == 0).await;
     receiver.script(|_| Answer::Status(200));
     running.post("t", Some("other"), "y").await;
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(receiver.log().len(), 1);
-    coordinator.holds.send_replace(true);
+    coordinator.holder.grant();
     running.wait_caught_up("g").await;
     let attempts: Vec<_> = receiver.log().iter().map(|received| (received.body.clone(), received.attempt)).collect();
     assert!(attempts[1..].contains(&("x".into(), 0)) && attempts[1..].contains(&("y".into(), 0)), "{attempts:?}");

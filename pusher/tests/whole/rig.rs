@@ -16,7 +16,7 @@ use common::record::{Message, Payload};
 use common::store::Store;
 use common::telemetry::{Exposition, Metrics};
 use http_body_util::BodyExt;
-use pusher::{Pusher, StartError};
+use pusher::{GroupSetup, Pusher, StartError};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -105,11 +105,12 @@ impl Running {
             max_buffered_bytes: 64 << 20,
         };
         let drain = CancellationToken::new();
-        let mut pusher = Pusher::start(&config, groups, seen_queue, seen_coordinator, metrics.registry()).unwrap();
+        let setups = setups(groups, &seen_queue, &seen_coordinator);
+        let mut pusher = Pusher::start(&config, &setups, metrics.registry()).unwrap();
         metrics.before_scrape(pusher.refresh());
-        let v1 = pusher.admin_routes();
+        let v1 = pusher.admin_routes(seen_queue.clone());
         pusher.prepare(&drain).await.unwrap();
-        assert_eq!(pusher.readiness()(), Vec::<String>::new());
+        assert_eq!(pusher.readiness(seen_queue)(), Vec::<String>::new());
         let run = tokio::spawn(pusher.run(drain.clone()));
         Self { queue, coordinator, drain, run, v1, metrics, _store: store }
     }
@@ -182,6 +183,10 @@ impl Running {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
+}
+
+pub(crate) fn setups(groups: &[GroupConfig], queue: &Arc<dyn Queue>, coordinator: &Arc<dyn Coordinator>) -> Vec<GroupSetup> {
+    groups.iter().map(|config| GroupSetup { config: config.clone(), queue: queue.clone(), coordinator: coordinator.clone() }).collect()
 }
 
 pub(crate) fn named(topic: &str) -> Topic {

@@ -22,6 +22,11 @@ where
 {
     /// Starts what may start. `true`: something changed.
     pub(super) fn start(&mut self, now: Instant, cx: &mut Context<'_>) -> bool {
+        if self.core.expires_by(now)
+            && let Some(since) = self.gate.shut()
+        {
+            self.core.pause(since);
+        }
         let Expired { ended, in_flight } = self.core.tick(now);
         let mut moved = !ended.is_empty() || !in_flight.is_empty();
         in_flight.into_iter().for_each(|ticket| self.attempts.stop(ticket));
@@ -56,8 +61,10 @@ where
     }
 
     fn may_start(&mut self) -> bool {
-        let may =
-            matches!(self.phase, Phase::Working) && self.control.order().permission == Permission::Run && !self.commits.full(&self.core);
+        let may = matches!(self.phase, Phase::Working)
+            && self.control.order().permission == Permission::Run
+            && !self.commits.full(&self.core)
+            && (self.core.nothing_ready() || self.gate.is_open());
         if !may {
             self.core.lanes().for_each(|lane| self.turns.leave_lane(lane));
         }
