@@ -23,7 +23,7 @@ pub(super) fn config(role: Role, file: File, report: &mut Report<'_>) -> Option<
     let raw_proxy = file.proxy.value.as_ref();
     let folder = file.queue.value.as_ref().and_then(|queue| queue.embedded.value.as_ref()).and_then(|raw| raw.dir.value.clone());
     let queue = file.queue.value.and_then(|raw| backends::queue(raw, raw_proxy, &servers, report));
-    let coordinator = file.coordinator.value.and_then(|raw| backends::coordinator(raw, folder, &servers, report));
+    let coordinator = file.coordinator.value.and_then(|raw| backends::coordinator(raw, folder, &servers));
     let proxy = file.proxy.value.and_then(|raw| ports::proxy(role, raw, report));
     let pusher = file.pusher.value.and_then(|raw| ports::pusher(role, raw, proxy.as_ref(), report));
     let groups = file.consumer_groups.value.and_then(|raw| groups(raw, &servers, report));

@@ -7,7 +7,7 @@ use super::secret::{find, is_elsewhere};
 use super::{Kind, Leaf, wrong_type};
 use crate::config::Properties;
 use crate::config::fault::{Report, Spot};
-use crate::config::nearest::did_you_mean;
+use crate::config::nearest::nearest;
 use crate::config::tree;
 use crate::queue::kafka::{PropertyError, check_property};
 
@@ -101,7 +101,11 @@ fn read_one(property: &ObjectProp<'_>, path: &str, properties: &mut Properties, 
         Ok(()) => properties.insert(name.to_owned(), text),
         Err(why @ PropertyError::Fixed(_)) => report.fault(property.name.range(), path, format!("`{name}` {why}")),
         Err(PropertyError::Unknown) => {
-            let hint = did_you_mean(name, COMMON.into_iter());
+            let near = nearest(name, COMMON.into_iter());
+            if near.is_some_and(is_secret) {
+                report.hide(range);
+            }
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
             let shown: String = name.chars().take(60).collect();
             report.fault(property.name.range(), path, format!("the Kafka client has no property `{shown}`{hint}"));
         }

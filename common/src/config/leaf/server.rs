@@ -4,10 +4,13 @@ use crate::coordinator::zookeeper::{Ensemble, EnsembleError};
 
 /// `host:port,host:port`; a port left out is 2181. The path of the ensemble has a field of its own.
 pub(in crate::config) fn zookeepers(text: &str) -> Result<Vec<String>, String> {
-    let ensemble = ensemble(text)?;
-    match ensemble.chroot() {
-        "" => Ok(hosts(&ensemble)),
-        path => Err(format!("{text:?}: the path stands by itself, once for all servers; write \"zk_path\": {path:?}")),
+    match Ensemble::parse(text) {
+        Ok(ensemble) if ensemble.chroot().is_empty() => Ok(hosts(&ensemble)),
+        Ok(ensemble) => {
+            Err(format!("{text:?}: the path stands by itself, once for all servers; write \"zk_path\": {:?}", ensemble.chroot()))
+        }
+        Err(EnsembleError::ChrootPerHost(_)) => Err(format!("{text:?}: one path is for all servers, and stands by itself, in `zk_path`")),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -86,7 +89,7 @@ mod tests {
         assert_eq!(zookeepers(" z1:2181 , z2, "), Ok(vec!["z1:2181".to_owned(), "z2:2181".to_owned()]));
         assert_eq!(zookeepers("[::1]:2181/"), Ok(vec!["[::1]:2181".to_owned()]));
         assert!(zookeepers("z1:2181/a/b").unwrap_err().ends_with("write \"zk_path\": \"/a/b\""));
-        assert!(zookeepers("z1:2181/a,z2:2181/a").unwrap_err().contains("one path for all"));
+        assert!(zookeepers("z1:2181/a,z2:2181/a").unwrap_err().contains("one path is for all servers"));
         assert!(zookeepers("").is_err());
     }
 

@@ -7,7 +7,6 @@ use super::servers::Servers;
 use crate::config::fault::{Report, Spot};
 use crate::config::file::{self, EmbeddedQueue, File};
 use crate::config::role::Role;
-use crate::config::section::Given;
 use crate::config::{CoordinatorConfig, EmbeddedQueueConfig, KafkaQueueConfig, QueueConfig, Secret, ZooKeeperConfig};
 use crate::coordinator::zookeeper::AclMode;
 use crate::queue::kafka::{Compression, Partitioner};
@@ -33,13 +32,15 @@ enum Kind {
 
 /// `None`: the file says two things, or one that the process cannot do; that is reported.
 pub(super) fn decide(role: Role, file: &File, report: &mut Report<'_>) -> Option<Backends> {
-    let backends = match kind(role, file, report)? {
-        Kind::Embedded => {
-            check_coordinator(file, report);
-            check_embedded(file, report);
-            Backends::Embedded
-        }
-        Kind::Kafka => Backends::Kafka(cursors(role, file, report)?),
+    check_acl(file, report);
+    let (kind, cursors) = (kind(role, file, report), cursors(role, file, report));
+    if let Some(Kind::Embedded) = kind {
+        check_coordinator(file, report);
+        check_embedded(file, report);
+    }
+    let backends = match (kind?, cursors?) {
+        (Kind::Embedded, _) => Backends::Embedded,
+        (Kind::Kafka, cursors) => Backends::Kafka(cursors),
     };
     if backends == Backends::Kafka(Cursors::ZooKeeper)
         && let Some(dir) = file.coordinator.value.as_ref().and_then(|coordinator| coordinator.embedded.value.as_ref()).map(|raw| &raw.dir)
@@ -79,7 +80,7 @@ fn asks_for_kafka(file: &File) -> Option<&Spot> {
     kafka.is_given().then_some(&kafka.spot).or(flag).or(zookeepers)
 }
 
-/// Beside Kafka.
+/// Beside Kafka, if that is the queue.
 fn cursors(role: Role, file: &File, report: &mut Report<'_>) -> Option<Cursors> {
     let coordinator = file.coordinator.value.as_ref()?;
     match (coordinator.embedded.is_given(), coordinator.zookeeper.is_given(), role) {
@@ -134,6 +135,7 @@ fn check_embedded(file: &File, report: &mut Report<'_>) {
 fn check_coordinator(file: &File, report: &mut Report<'_>) {
     if let Some(coordinator) = &file.coordinator.value
         && coordinator.zookeeper.is_given()
+        && !coordinator.embedded.is_given()
     {
         let message = "cursors of the embedded queue lie beside it, since another process has another log; ZooKeeper comes with \
                        \"queue\": { \"kafka\": {} }";
@@ -169,28 +171,22 @@ pub(super) fn queue(raw: file::Queue, proxy: Option<&file::Proxy>, servers: &Ser
     }
 }
 
-pub(super) fn coordinator(
-    raw: file::Coordinator,
-    dir: Option<PathBuf>,
-    servers: &Servers,
-    report: &mut Report<'_>,
-) -> Option<CoordinatorConfig> {
+pub(super) fn coordinator(raw: file::Coordinator, dir: Option<PathBuf>, servers: &Servers) -> Option<CoordinatorConfig> {
     let Some(ensemble) = servers.ensemble() else {
         return Some(CoordinatorConfig::Embedded { dir: raw.embedded.value?.dir.value?.or(dir)? });
     };
     let raw = raw.zookeeper.value?;
-    check_acl(&raw.acl, &raw.digest, report);
     Some(CoordinatorConfig::ZooKeeper(ZooKeeperConfig { ensemble, digest: raw.digest.value?, acl: raw.acl.value? }))
 }
 
-fn check_acl(acl: &Given<AclMode>, digest: &Given<Option<Secret>>, report: &mut Report<'_>) {
-    match &digest.value {
-        Some(None) if acl.value == Some(AclMode::Creator) => {
-            report.fault_at(&acl.spot, "`creator` lets the owner of `digest` in, and there is none; give one, such as \"env:NAME\"");
+fn check_acl(file: &File, report: &mut Report<'_>) {
+    let Some(raw) = file.coordinator.value.as_ref().and_then(|coordinator| coordinator.zookeeper.value.as_ref()) else { return };
+    let is_pair = |text: &Secret| text.expose().split_once(':').is_some_and(|(user, password)| !user.is_empty() && !password.is_empty());
+    match &raw.digest.value {
+        Some(None) if raw.acl.value == Some(AclMode::Creator) => {
+            report.fault_at(&raw.acl.spot, "`creator` lets the owner of `digest` in, and there is none; give one, such as \"env:NAME\"");
         }
-        Some(Some(text)) if text.expose().split_once(':').is_none_or(|(user, password)| user.is_empty() || password.is_empty()) => {
-            report.fault_at(&digest.spot, "expected \"user:password\"");
-        }
-        _ => {}
+        Some(Some(digest)) if !is_pair(digest) => report.fault_at(&raw.digest.spot, "expected \"user:password\""),
+        Some(_) | None => {}
     }
 }

@@ -55,6 +55,26 @@ fn the_embedded_queue_is_refused_to_more_than_one_process() {
     }
 }
 
+/// One contradiction does not hide what else is wrong.
+#[test]
+fn every_fault_about_servers_is_reported_at_once() {
+    let text = r#"{ "zookeepers": ["z:0"], "queue": { "embedded": {}, "kafka": { "brokers": ["k"], "properties": { "acks": 1 } } },
+        "coordinator": { "embedded": {}, "zookeeper": { "acl": "creator" } }, "proxy": { "compression": "zip" },
+        "consumer_groups": [{ "url": "http://a/", "topics": ["t"], "zk_path": "a" }] }"#;
+    let paths: Vec<String> = refused(text).into_iter().map(|(_, _, path, _)| path).collect();
+    let expected = [
+        "zookeepers[0]",
+        "queue.kafka",
+        "queue.kafka.brokers[0]",
+        "queue.kafka.properties.acks",
+        "coordinator.zookeeper",
+        "coordinator.zookeeper.acl",
+        "proxy.compression",
+        "consumer_groups[0].zk_path",
+    ];
+    assert_eq!(paths, expected);
+}
+
 #[test]
 fn there_is_one_queue_and_one_coordinator() {
     let both = "{ \"queue\": {\n\"embedded\": {},\n\"kafka\": {} } }";
