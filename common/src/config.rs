@@ -93,9 +93,10 @@ fn unreadable(name: &str, error: &std::io::Error) -> Faults {
 /// As [`load`].
 pub fn parse(role: impl Into<Option<Role>>, name: &str, bytes: &[u8], overrides: &Overrides) -> Result<Loaded, Faults> {
     let source = Source::new(name, bytes).map_err(|why| Faults(vec![Fault::of_file(name, why.to_string())]))?;
-    let mut report = Report::new(Some(&source));
+    let role = role.into();
+    let mut report = Report::new(Some(&source), role);
     let file = tree::parse(&source, &mut report).and_then(|root| Nested::<File>::new().read(&root, "$", &mut report));
-    resolve(role.into(), file, overrides, report)
+    resolve(role, file, overrides, report)
 }
 
 /// Without a file: defaults and flags.
@@ -103,7 +104,7 @@ pub fn parse(role: impl Into<Option<Role>>, name: &str, bytes: &[u8], overrides:
 /// # Errors
 /// Everything that is wrong with the flags.
 pub fn defaults(role: Role, overrides: &Overrides) -> Result<Loaded, Faults> {
-    resolve(Some(role), default_file(), overrides, Report::new(None))
+    resolve(Some(role), default_file(), overrides, Report::new(None, Some(role)))
 }
 
 fn default_file() -> Option<File> {

@@ -24,8 +24,18 @@ impl Leaf for SecretText {
             report.fault(value.range(), path, "expected a text, \"env:NAME\" or \"file:PATH\"");
             return None;
         };
-        let found = find(&text.value).and_then(|secret| check(&secret).map(|()| Secret::new(secret)));
-        found.map_err(|why| report.fault(value.range(), path, why)).ok()
+        match find(&text.value).and_then(|secret| check(&secret).map(|()| Secret::new(secret))) {
+            Ok(secret) => Some(secret),
+            Err(why) if report.is_used(path) => {
+                report.fault(value.range(), path, why);
+                None
+            }
+            // One file is for processes on several machines, each with the secrets of its own part.
+            Err(why) => {
+                report.warning(value.range(), path, format!("{why}; this process does not need it, the one that does would not start"));
+                Some(Secret::new(String::new()))
+            }
+        }
     }
 
     fn absent(&self, _: &Spot) -> Option<Secret> {
