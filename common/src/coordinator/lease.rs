@@ -130,6 +130,12 @@ impl LeaseHolder {
         None
     }
 
+    /// It has ended, and the session may go on.
+    pub fn lose(&self) {
+        self.until.fetch_min(millis(boot_time()), Ordering::AcqRel);
+        self.lapse();
+    }
+
     /// The session is over, and with it every ownership.
     pub fn end(&self) {
         self.term.send_if_modified(|term| {

@@ -14,7 +14,7 @@ use common::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic};
 use common::queue::embedded::EmbeddedQueue;
 use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
 use common::record::{Message, TimestampMs};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub(crate) struct FaultyCoordinator {
     inner: Arc<EmbeddedCoordinator>,
@@ -131,11 +131,21 @@ impl Coordinator for FaultyCoordinator {
 pub(crate) struct FaultyQueue {
     inner: Arc<EmbeddedQueue>,
     pub(crate) reads_fail: Arc<AtomicBool>,
+    /// Questions about topics are not answered until `released` says so.
+    pub(crate) metadata_hangs: AtomicBool,
+    pub(crate) released: Notify,
 }
 
 impl FaultyQueue {
     pub(crate) fn around(inner: Arc<EmbeddedQueue>) -> Arc<Self> {
-        Arc::new(Self { inner, reads_fail: Arc::default() })
+        Arc::new(Self { inner, reads_fail: Arc::default(), metadata_hangs: AtomicBool::default(), released: Notify::new() })
+    }
+
+    async fn answering(&self) {
+        let released = self.released.notified();
+        if self.metadata_hangs.load(Ordering::Relaxed) {
+            released.await;
+        }
     }
 }
 
@@ -161,9 +171,11 @@ impl Queue for FaultyQueue {
         self.inner.produce(message, ack)
     }
     async fn topics(&self) -> Result<Vec<TopicInfo>, QueueError> {
+        self.answering().await;
         self.inner.topics().await
     }
     async fn topic(&self, topic: &Topic) -> Result<Option<TopicInfo>, QueueError> {
+        self.answering().await;
         self.inner.topic(topic).await
     }
     async fn create_topic(&self, topic: &Topic, partitions: u32) -> Result<TopicInfo, CreateTopicError> {

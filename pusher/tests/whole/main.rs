@@ -3,12 +3,15 @@
 
 mod admin;
 mod births;
+mod clusters;
 mod delivery;
 mod drain;
 mod faults;
 mod fleet;
+mod lease;
 mod outages;
 mod ownership;
 mod receiver;
+mod reload;
 mod rig;
 mod scrape;

@@ -16,7 +16,7 @@ use common::record::{Message, Payload};
 use common::store::Store;
 use common::telemetry::{Exposition, Metrics};
 use http_body_util::BodyExt;
-use pusher::{GroupSetup, Pusher, StartError};
+use pusher::{Applied, GroupSetup, Pusher, Reloader, StartError};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -78,6 +78,9 @@ pub(crate) struct Running {
     run: JoinHandle<Result<(), StartError>>,
     v1: Router,
     metrics: Metrics,
+    reloader: Reloader,
+    missing: Box<dyn Fn() -> Vec<String> + Send + Sync>,
+    seen: (Arc<dyn Queue>, Arc<dyn Coordinator>),
     _store: Store,
 }
 
@@ -95,6 +98,19 @@ impl Running {
         groups: &[GroupConfig],
         drain_timeout: Duration,
     ) -> Self {
+        let setups = setups(groups, &seen_queue, &seen_coordinator);
+        let mut running = Self::start_with(stores, (seen_queue, seen_coordinator), &setups, drain_timeout);
+        running.wait_ready().await;
+        running
+    }
+
+    /// Groups on several queues and coordinators, of which not all have to answer.
+    pub(crate) fn start_with(
+        stores: Stores,
+        seen: (Arc<dyn Queue>, Arc<dyn Coordinator>),
+        setups: &[GroupSetup],
+        drain_timeout: Duration,
+    ) -> Self {
         let Stores { store, queue, coordinator, mut metrics } = stores;
         let config = PusherConfig {
             admin: "127.0.0.1:9091".parse().unwrap(),
@@ -105,14 +121,41 @@ impl Running {
             max_buffered_bytes: 64 << 20,
         };
         let drain = CancellationToken::new();
-        let setups = setups(groups, &seen_queue, &seen_coordinator);
-        let mut pusher = Pusher::start(&config, &setups, metrics.registry()).unwrap();
+        let mut pusher = Pusher::start(&config, setups, metrics.registry()).unwrap();
         metrics.before_scrape(pusher.refresh());
-        let v1 = pusher.admin_routes(seen_queue.clone());
-        pusher.prepare(&drain).await.unwrap();
-        assert_eq!(pusher.readiness(seen_queue)(), Vec::<String>::new());
-        let run = tokio::spawn(pusher.run(drain.clone()));
-        Self { queue, coordinator, drain, run, v1, metrics, _store: store }
+        let v1 = pusher.admin_routes(seen.0.clone());
+        let (reloader, missing) = (pusher.reloader(), Box::new(pusher.readiness(seen.0.clone())));
+        let draining = drain.clone();
+        let run = tokio::spawn(async move {
+            pusher.prepare(&draining).await?;
+            pusher.run(draining).await
+        });
+        Self { queue, coordinator, drain, run, v1, metrics, reloader, missing, seen, _store: store }
+    }
+
+    pub(crate) async fn wait_ready(&mut self) {
+        let ready = async {
+            while !(self.missing)().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::select! {
+            waited = tokio::time::timeout(Duration::from_secs(20), ready) => assert!(waited.is_ok(), "{:?}", (self.missing)()),
+            ended = &mut self.run => panic!("it ended: {ended:?}"),
+        }
+    }
+
+    pub(crate) fn missing(&self) -> Vec<String> {
+        (self.missing)()
+    }
+
+    /// Other groups on the queue and the coordinator that it was started with.
+    pub(crate) async fn reload(&self, groups: &[GroupConfig]) -> Result<Applied, StartError> {
+        self.reload_to(setups(groups, &self.seen.0, &self.seen.1)).await
+    }
+
+    pub(crate) async fn reload_to(&self, setups: Vec<GroupSetup>) -> Result<Applied, StartError> {
+        self.reloader.apply(setups).await
     }
 
     /// Everything is closed when this returns: the folder can be opened again.
