@@ -8,16 +8,20 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::{Offset, TopicPartitionList};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use self::security::Security;
 use crate::java::{JavaProcess, class_path};
+use crate::relay::Relay;
 use crate::zookeeper::ZooKeeper;
 use crate::{ports, wait};
+
+mod configuration;
+pub mod security;
+pub mod tools;
+mod topics;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
@@ -25,6 +29,17 @@ pub enum Version {
     Four,
     /// 3.9.2, with its metadata in `ZooKeeper`.
     ThreeWithZooKeeper,
+}
+
+/// How a broker differs from the usual.
+#[derive(Default)]
+pub struct Setup {
+    /// It has a second address, which leads through a relay.
+    pub relayed: bool,
+    /// It has a second address, where it asks who one is. Of 4.1.1 only.
+    pub security: Option<Security>,
+    /// Further lines of its configuration.
+    pub lines: &'static str,
 }
 
 /// Dropped, it is killed, and what it stored is gone.
@@ -35,24 +50,65 @@ pub struct Kafka {
     version: Version,
     addr: SocketAddr,
     controller: SocketAddr,
+    relayed: Option<Relayed>,
+    security: Option<Security>,
+    lines: &'static str,
     zookeeper: Option<ZooKeeper>,
     dir: TempDir,
 }
 
+/// Where the broker listens for the relay, and the relay.
+struct Relayed {
+    addr: SocketAddr,
+    relay: Relay,
+}
+
 impl Kafka {
     pub async fn start(version: Version) -> Self {
+        Self::start_with(version, Setup::default()).await
+    }
+
+    pub async fn start_with(version: Version, setup: Setup) -> Self {
         let zookeeper = match version {
             Version::Four => None,
             Version::ThreeWithZooKeeper => Some(ZooKeeper::start().await),
         };
-        let dir = tempfile::tempdir().unwrap();
-        let mut kafka = Self { process: None, second: None, version, addr: ports::free(), controller: ports::free(), zookeeper, dir };
-        std::fs::write(kafka.properties(), kafka.configuration()).unwrap();
+        let relayed = if setup.relayed {
+            let addr = ports::free();
+            Some(Relayed { addr, relay: Relay::start(addr).await })
+        } else {
+            None
+        };
+        let mut kafka = Self {
+            process: None,
+            second: None,
+            version,
+            addr: ports::free(),
+            controller: ports::free(),
+            relayed,
+            security: setup.security,
+            lines: setup.lines,
+            zookeeper,
+            dir: tempfile::tempdir().unwrap(),
+        };
+        kafka.configure();
         if version == Version::Four {
             kafka.format(&kafka.properties());
         }
         kafka.restart().await;
         kafka
+    }
+
+    fn configure(&self) {
+        std::fs::write(self.properties(), self.configuration()).unwrap();
+    }
+
+    /// Starts it again, stopped or killed, at another address.
+    pub async fn restart_elsewhere(&mut self) {
+        self.kill();
+        self.addr = ports::free();
+        self.configure();
+        self.restart().await;
     }
 
     /// One for all tests that run at a time and break nothing; gone with the last of them.
@@ -73,14 +129,37 @@ impl Kafka {
         self.addr.to_string()
     }
 
-    /// Of 3.9.2.
+    /// `host:port` of the relay before it.
+    pub fn relayed_brokers(&self) -> String {
+        self.relay().addr().to_string()
+    }
+
+    pub fn relay(&self) -> &Relay {
+        &self.relayed.as_ref().expect("it was started with a relay").relay
+    }
+
+    /// Where it asks who one is.
+    pub fn security(&self) -> &Security {
+        self.security.as_ref().expect("it was started with security")
+    }
+
+    /// Where it is registered.
     pub fn zookeeper(&self) -> &ZooKeeper {
-        self.zookeeper.as_ref().expect("Kafka 4 has none")
+        self.zookeeper.as_ref().expect("this version needs one")
+    }
+
+    pub fn zookeeper_mut(&mut self) -> &mut ZooKeeper {
+        self.zookeeper.as_mut().expect("this version needs one")
     }
 
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.process = None;
+    }
+
+    /// What it says.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("kafka.log")).unwrap_or_default()
     }
 
     /// SIGTERM, and the end that follows.
@@ -94,7 +173,7 @@ impl Kafka {
 
     /// Stands still, with its connections open, until [`Self::thaw`].
     pub fn freeze(&self) {
-        self.process.as_ref().expect("it runs").signal(Signal::STOP);
+        self.process.as_ref().expect("it runs").freeze();
     }
 
     pub fn thaw(&self) {
@@ -112,7 +191,7 @@ impl Kafka {
                 return;
             }
         }
-        panic!("Kafka has ended:\n{}", self.process.as_ref().unwrap().log());
+        panic!("Kafka has ended:\n{}", self.log());
     }
 
     fn spawn(&self, properties: &Path, log: &str) -> JavaProcess {
@@ -123,10 +202,8 @@ impl Kafka {
 
     /// A second broker beside the first one, of 4.1.1 only.
     pub async fn start_second(&mut self) {
-        let (addr, controller) = (ports::free(), self.controller);
-        let text = self.configuration_of(2, "broker", &format!("PLAINTEXT://{addr}"), &format!("PLAINTEXT://{addr}"), controller);
         let properties = self.dir.path().join("second.properties");
-        std::fs::write(&properties, text).unwrap();
+        std::fs::write(&properties, self.configuration_of_second()).unwrap();
         self.format(&properties);
         self.second = Some(self.spawn(&properties, "kafka-second.log"));
         let client = self.client_config();
@@ -149,93 +226,13 @@ impl Kafka {
         self.dir.path().join("server.properties")
     }
 
-    fn configuration(&self) -> String {
-        let (addr, controller) = (self.addr, self.controller);
-        match &self.zookeeper {
-            Some(zookeeper) => {
-                let zookeeper = zookeeper.connect_string();
-                let own = format!(
-                    "broker.id=1\nlisteners=PLAINTEXT://{addr}\nzookeeper.connect={zookeeper}\nzookeeper.session.timeout.ms=2000\n"
-                );
-                own + &self.common_configuration(1)
-            }
-            None => {
-                let listeners = format!("PLAINTEXT://{addr},CONTROLLER://{controller}");
-                self.configuration_of(1, "broker,controller", &listeners, &format!("PLAINTEXT://{addr}"), controller)
-            }
-        }
-    }
-
-    fn configuration_of(&self, id: u32, roles: &str, listeners: &str, advertised: &str, controller: SocketAddr) -> String {
-        let own = format!(
-            "node.id={id}\nprocess.roles={roles}\nlisteners={listeners}\nadvertised.listeners={advertised}\n\
-             controller.listener.names=CONTROLLER\ncontroller.quorum.voters=1@{controller}\n\
-             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
-             broker.session.timeout.ms=3000\nbroker.heartbeat.interval.ms=500\n"
-        );
-        own + &self.common_configuration(id)
-    }
-
-    fn common_configuration(&self, id: u32) -> String {
-        format!(
-            "log.dirs={}\nauto.create.topics.enable=false\nnum.partitions=1\noffsets.topic.replication.factor=1\n\
-             offsets.topic.num.partitions=1\ntransaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
-             transaction.state.log.num.partitions=1\ngroup.initial.rebalance.delay.ms=0\nnum.network.threads=2\nnum.io.threads=4\n\
-             log.cleaner.backoff.ms=500\nlog.cleaner.dedupe.buffer.size=10000000\nlog.initial.task.delay.ms=500\n",
-            self.dir.path().join(format!("data-{id}")).display()
-        )
-    }
-
     fn format(&self, properties: &Path) {
         let mut command = Command::new("java");
         command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", &self.class_path(), "kafka.tools.StorageTool", "format"]);
         command.args(["-t", "bWNnYXRlLXRlc3RzLS0tLQ", "-c"]).arg(properties);
+        command.args(self.security.iter().flat_map(Security::words_for_format));
         let output = command.stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
-
-    /// Of a client that asks for nothing special.
-    pub fn client_config(&self) -> ClientConfig {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", self.brokers()).set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg);
-        config
-    }
-
-    fn admin(&self) -> AdminClient<DefaultClientContext> {
-        self.client_config().create().unwrap()
-    }
-
-    pub async fn create_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
-        self.create(NewTopic::new(name, partitions, TopicReplication::Fixed(1)), settings).await;
-    }
-
-    /// With one partition, which the first broker leads, and a replica of it on the second.
-    pub async fn create_topic_on_both(&self, name: &str, settings: &[(&str, &str)]) {
-        self.create(NewTopic::new(name, 1, TopicReplication::Variable(&[&[1, 2]])), settings).await;
-    }
-
-    async fn create<'a>(&self, new: NewTopic<'a>, settings: &[(&'a str, &'a str)]) {
-        let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
-        let created = self.admin().create_topics(&[new], &AdminOptions::new()).await.unwrap();
-        created.into_iter().for_each(|topic| drop(topic.unwrap()));
-    }
-
-    /// With one partition each.
-    pub async fn create_topics(&self, names: &[&str]) {
-        let admin = self.admin();
-        for some in names.chunks(100) {
-            let new: Vec<_> = some.iter().map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(1))).collect();
-            let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(60)));
-            let created = admin.create_topics(&new, &options).await.unwrap();
-            created.into_iter().for_each(|topic| drop(topic.unwrap()));
-        }
-    }
-
-    /// As by `kafka-delete-records`: everything before `offset` is gone.
-    pub async fn delete_records(&self, topic: &str, partition: i32, offset: i64) {
-        let mut list = TopicPartitionList::new();
-        list.add_partition_offset(topic, partition, Offset::Offset(offset)).unwrap();
-        self.admin().delete_records(&list, &AdminOptions::new()).await.unwrap();
     }
 }
 

@@ -1,6 +1,8 @@
 //! A TCP relay that delays, holds or swallows either direction, or resets every connection.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,11 +22,20 @@ pub enum Flow {
     Delay(Duration),
 }
 
+impl Flows {
+    fn of(&self, connection: u64, flow: Flow) -> Flow {
+        let (from, to) = self.concerned;
+        if (from..to).contains(&connection) { flow } else { Flow::Pass }
+    }
+}
+
 /// Dropped, it closes every connection.
 pub struct Relay {
     addr: SocketAddr,
     flows: watch::Sender<Flows>,
     cut: watch::Sender<u64>,
+    /// Connections so far.
+    accepted: Arc<AtomicU64>,
     _stop: DropGuard,
 }
 
@@ -32,21 +43,26 @@ pub struct Relay {
 struct Flows {
     to_server: Flow,
     to_client: Flow,
+    /// On other connections, everything passes.
+    concerned: (u64, u64),
 }
 
 impl Relay {
     pub async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let flows = watch::Sender::new(Flows { to_server: Flow::Pass, to_client: Flow::Pass });
+        let flows = watch::Sender::new(Flows { to_server: Flow::Pass, to_client: Flow::Pass, concerned: (0, u64::MAX) });
         let cut = watch::Sender::new(0);
         let stop = CancellationToken::new();
         let (flow, cuts, stopped) = (flows.subscribe(), cut.subscribe(), stop.clone());
+        let accepted = Arc::<AtomicU64>::default();
+        let count = Arc::clone(&accepted);
         tokio::spawn(async move {
             let accept = async {
                 loop {
                     let (client, _) = listener.accept().await.unwrap();
-                    tokio::spawn(connection(client, server, flow.clone(), cuts.clone(), stopped.clone()));
+                    let number = count.fetch_add(1, Ordering::Relaxed);
+                    tokio::spawn(connection((number, client), server, flow.clone(), cuts.clone(), stopped.clone()));
                 }
             };
             tokio::select! {
@@ -54,7 +70,7 @@ impl Relay {
                 () = accept => {}
             }
         });
-        Self { addr, flows, cut, _stop: stop.drop_guard() }
+        Self { addr, flows, cut, accepted, _stop: stop.drop_guard() }
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -71,7 +87,17 @@ impl Relay {
 
     /// Both directions, for connections that are open and for new ones.
     pub fn both(&self, flow: Flow) {
-        self.flows.send_replace(Flows { to_server: flow, to_client: flow });
+        self.flows.send_modify(|flows| (flows.to_server, flows.to_client) = (flow, flow));
+    }
+
+    /// How many connections there have been.
+    pub fn accepted(&self) -> u64 {
+        self.accepted.load(Ordering::Relaxed)
+    }
+
+    /// Everything passes on other connections than these, counted from 0, whatever is said of them.
+    pub fn concern(&self, connections: std::ops::Range<u64>) {
+        self.flows.send_modify(|flows| flows.concerned = (connections.start, connections.end));
     }
 
     /// Resets every open connection.
@@ -81,7 +107,7 @@ impl Relay {
 }
 
 async fn connection(
-    client: TcpStream,
+    (number, client): (u64, TcpStream),
     server: SocketAddr,
     flows: watch::Receiver<Flows>,
     mut cut: watch::Receiver<u64>,
@@ -99,8 +125,8 @@ async fn connection(
     tokio::select! {
         () = stop.cancelled() => {}
         _ = cut.changed() => {}
-        () = pump(from_client, to_server, flows.clone(), |flows| flows.to_server) => {}
-        () = pump(from_server, to_client, flows, |flows| flows.to_client) => {}
+        () = pump(from_client, to_server, flows.clone(), |flows| flows.of(number, flows.to_server)) => {}
+        () = pump(from_server, to_client, flows, |flows| flows.of(number, flows.to_client)) => {}
     }
 }
 
@@ -108,7 +134,7 @@ async fn pump(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
     mut flows: watch::Receiver<Flows>,
-    mine: fn(&Flows) -> Flow,
+    mine: impl Fn(&Flows) -> Flow,
 ) {
     let mut buffer = vec![0; 64 * 1024];
     loop {

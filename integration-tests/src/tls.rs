@@ -54,6 +54,11 @@ impl Identity {
         Self { certificate: CertificateParams::new([name.to_owned()]).unwrap().self_signed(&key).unwrap(), key }
     }
 
+    /// In one file, as a Java server reads it.
+    pub fn write_key_and_certificate(&self, file: &Path) {
+        std::fs::write(file, self.key.serialize_pem() + &self.certificate.pem()).unwrap();
+    }
+
     fn acceptor(&self) -> TlsAcceptor {
         crate::producer::install_tls_provider();
         let key = PrivateKeyDer::try_from(self.key.serialize_der()).unwrap();

@@ -1,0 +1,63 @@
+//! What an administrator does to topics.
+
+use std::time::Duration;
+
+use rdkafka::ClientConfig;
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::Kafka;
+
+impl Kafka {
+    /// Of a client that asks for nothing special.
+    pub fn client_config(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config.set("bootstrap.servers", self.brokers()).set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg);
+        config
+    }
+
+    fn admin(&self) -> AdminClient<DefaultClientContext> {
+        self.client_config().create().unwrap()
+    }
+
+    pub async fn create_topic(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
+        self.create(NewTopic::new(name, partitions, TopicReplication::Fixed(1)), settings).await;
+    }
+
+    /// With one partition, which the first broker leads, and a replica of it on the second.
+    pub async fn create_topic_on_both(&self, name: &str, settings: &[(&str, &str)]) {
+        self.create(NewTopic::new(name, 1, TopicReplication::Variable(&[&[1, 2]])), settings).await;
+    }
+
+    async fn create<'a>(&self, new: NewTopic<'a>, settings: &[(&'a str, &'a str)]) {
+        let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
+        let created = self.admin().create_topics(&[new], &AdminOptions::new()).await.unwrap();
+        created.into_iter().for_each(|topic| drop(topic.unwrap()));
+    }
+
+    /// With one partition each.
+    pub async fn create_topics(&self, names: &[&str]) {
+        let admin = self.admin();
+        for some in names.chunks(100) {
+            let new: Vec<_> = some.iter().map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(1))).collect();
+            let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(60)));
+            let created = admin.create_topics(&new, &options).await.unwrap();
+            created.into_iter().for_each(|topic| drop(topic.unwrap()));
+        }
+    }
+
+    /// As by `kafka-delete-records`: everything before `offset` is gone.
+    pub async fn delete_records(&self, topic: &str, partition: i32, offset: i64) {
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(topic, partition, Offset::Offset(offset)).unwrap();
+        self.admin().delete_records(&list, &AdminOptions::new()).await.unwrap();
+    }
+
+    /// So many partitions in all.
+    pub async fn add_partitions(&self, topic: &str, partitions: usize) {
+        let new = NewPartitions::new(topic, partitions);
+        let changed = self.admin().create_partitions(&[new], &AdminOptions::new()).await.unwrap();
+        changed.into_iter().for_each(|topic| drop(topic.unwrap()));
+    }
+}
