@@ -93,10 +93,9 @@ fn unreadable(name: &str, error: &std::io::Error) -> Faults {
 /// As [`load`].
 pub fn parse(role: impl Into<Option<Role>>, name: &str, bytes: &[u8], overrides: &Overrides) -> Result<Loaded, Faults> {
     let source = Source::new(name, bytes).map_err(|why| Faults(vec![Fault::of_file(name, why.to_string())]))?;
-    let role = role.into();
-    let mut report = Report::new(Some(&source), role);
+    let mut report = Report::new(Some(&source));
     let file = tree::parse(&source, &mut report).and_then(|root| Nested::<File>::new().read(&root, "$", &mut report));
-    resolve(role, file, overrides, report)
+    resolve(role.into(), file, overrides, report)
 }
 
 /// Without a file: defaults and flags.
@@ -104,7 +103,7 @@ pub fn parse(role: impl Into<Option<Role>>, name: &str, bytes: &[u8], overrides:
 /// # Errors
 /// Everything that is wrong with the flags.
 pub fn defaults(role: Role, overrides: &Overrides) -> Result<Loaded, Faults> {
-    resolve(Some(role), default_file(), overrides, Report::new(None, Some(role)))
+    resolve(Some(role), default_file(), overrides, Report::new(None))
 }
 
 fn default_file() -> Option<File> {

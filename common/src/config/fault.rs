@@ -2,7 +2,6 @@
 
 use jsonc_parser::common::Range;
 
-use super::role::Role;
 use super::source::{Position, Source};
 
 /// More faults than this are counted, not kept: each holds its line.
@@ -83,8 +82,6 @@ impl Spot {
 pub(super) struct Report<'a> {
     /// `None`: there is no file, only flags.
     source: Option<&'a Source<'a>>,
-    /// `None`: it will be seen from the file.
-    role: Option<Role>,
     faults: Vec<(usize, Fault)>,
     warnings: Vec<(usize, Warning)>,
     secrets: Vec<Position>,
@@ -92,8 +89,8 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(source: Option<&'a Source<'a>>, role: Option<Role>) -> Self {
-        Self { source, role, faults: Vec::new(), warnings: Vec::new(), secrets: Vec::new(), omitted: 0 }
+    pub(super) fn new(source: Option<&'a Source<'a>>) -> Self {
+        Self { source, faults: Vec::new(), warnings: Vec::new(), secrets: Vec::new(), omitted: 0 }
     }
 
     pub(super) fn fault(&mut self, range: Range, path: &str, message: impl Into<String>) {
@@ -132,11 +129,6 @@ impl<'a> Report<'a> {
             Place::At { position, .. } => format!("line {}", position.line),
             Place::File { .. } | Place::CommandLine => spot.path.clone(),
         }
-    }
-
-    /// Whether the process that reads the file uses what stands at `path`.
-    pub(super) fn is_used(&self, path: &str) -> bool {
-        self.role.is_none_or(|role| role.uses(path))
     }
 
     pub(super) fn has_file(&self) -> bool {

@@ -26,11 +26,6 @@ impl Role {
         }
     }
 
-    /// Whether it has a use for what stands at `path`: the part of another process may lie beside its own.
-    pub(super) fn uses(self, path: &str) -> bool {
-        !matches!((self, path.split('.').next()), (Self::Proxy, Some("pusher")) | (Self::Pusher, Some("proxy")))
-    }
-
     /// For whom a file is that does not say so: a pusher's, if it speaks of Kafka or ZooKeeper.
     pub(super) fn of(file: &File) -> Self {
         let of_queue = file.queue.value.as_ref().map(|queue| (queue.embedded.is_given(), queue.kafka.is_given()));

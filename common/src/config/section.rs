@@ -161,7 +161,7 @@ impl<S: Section> Leaf for Nested<S> {
             Origin::Flag => Range::new(0, 0),
         };
         // Whoever asks for a default says what is wrong with lacking a value.
-        let mut unheard = Report::new(None, None);
+        let mut unheard = Report::new(None);
         Some(S::read(&mut Reader { object: None, range, path: &spot.path, report: &mut unheard }))
     }
 

@@ -8,12 +8,15 @@
 //! is sent once more by itself (`follow_up`).
 //!
 //! # The way of a record
-//! Readers share clients (`readers`), each partition with a queue of its own, from which its reader
-//! takes records without a thread in between (`reader`). Nothing is ever paused: a queue that is
-//! not read holds back its own partition.
+//! Readers share clients (`readers`), each partition with a queue of its own (`line`), from which
+//! its reader takes records without a thread in between (`reader`). Nothing is ever paused: a queue
+//! that is not read holds back its own partition. One that stands still is opened anew (`stalls`).
 //!
-//! Memory: the local queue; `prefetch_bytes` for each reader, and as much again under way; 10,000
-//! messages (64 MiB) that wait for topics to be found; what is known of the cluster's topics.
+//! # Memory
+//! The local queue; `prefetch_total_bytes` for what nobody takes, and for each reader that does take
+//! it `prefetch_bytes`, both exceeded by a batch that is larger; 10,000 messages (64 MiB) that wait for
+//! topics to be found; what is known of the cluster's topics. For each cluster, so for the process
+//! so many times as it has clusters.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,30 +26,43 @@ use rdkafka::error::RDKafkaErrorCode;
 use tokio::sync::watch as tokio_watch;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-pub use self::options::{Compression, Options, OptionsError, Partitioner, PropertyError, check_property};
+pub use self::brokers::{BrokerSource, ReadBrokers};
+pub use self::metrics::KafkaMetrics;
+pub use self::options::{Compression, Options, OptionsError, Partitioner};
+pub use self::settings::{PropertyError, check_property};
 
 use self::cluster::Cluster;
 use self::intake::Intake;
 use self::native::Description;
 use self::producer::Waiting;
-use self::reader::{KafkaReader, Place};
+use self::reader::{Beginning, KafkaReader};
 use self::readers::Readers;
+use self::site::Site;
 use self::topics::Pending;
-use self::watch::Health;
 use super::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
 use crate::ids::{Epoch, Offset, Partition, Topic};
 use crate::record::{Message, TimestampMs};
 
+mod brokers;
 mod cluster;
 mod context;
+mod creation;
 mod follow_up;
+mod health;
 mod intake;
+mod line;
+mod metrics;
 mod native;
 mod options;
 mod outcome;
 mod producer;
 mod reader;
 mod readers;
+mod seek;
+mod settings;
+mod site;
+mod stalls;
+mod statistics;
 mod topics;
 mod watch;
 mod wire;
@@ -58,25 +74,29 @@ const CREATED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A Kafka cluster as a queue.
 pub struct KafkaQueue {
+    site: Arc<Site>,
     intake: Arc<Intake>,
     readers: Readers,
-    health: Arc<Health>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl KafkaQueue {
-    /// Starts the clients. Whether a broker can be reached shows later, in [`Queue::missing`].
-    /// Must be called within a tokio runtime.
-    pub fn start(options: Options) -> Result<Arc<Self>, OptionsError> {
-        let health = Arc::new(Health::unknown(&options.brokers));
-        let (readers, client) = Readers::start(&options)?;
-        let cluster = Arc::new(Cluster::new(client, options.clone()));
-        let (intake, reports) = Intake::start(options, cluster)?;
-        let tasks = vec![
+    /// Starts the clients. Whether a broker is known, and can be reached, shows later, in
+    /// [`Queue::missing`]. Must be called within a tokio runtime.
+    pub fn start(options: Options, metrics: &KafkaMetrics) -> Result<Arc<Self>, OptionsError> {
+        let site = Arc::new(Site::new(options, metrics)?);
+        let (readers, client) = Readers::start(&site)?;
+        let cluster = Arc::new(Cluster::new(client, Arc::clone(&site)));
+        let (intake, reports) = Intake::start(Arc::clone(&site), cluster)?;
+        let mut tasks = vec![
             tokio::spawn(follow_up::run(Arc::downgrade(&intake), reports)),
-            tokio::spawn(watch::run(Arc::downgrade(&intake), Arc::clone(&health))),
+            tokio::spawn(watch::run(Arc::downgrade(&intake), Arc::clone(&site))),
+            tokio::spawn(stalls::run(Arc::downgrade(&intake), Arc::clone(&site), readers.desk().clone())),
         ];
-        Ok(Arc::new(Self { intake, readers, health, tasks }))
+        if site.brokers.may_move() {
+            tasks.push(tokio::spawn(watch::seek_brokers(Arc::downgrade(&intake), Arc::clone(&site), readers.desk().clone())));
+        }
+        Ok(Arc::new(Self { site, intake, readers, tasks }))
     }
 
     /// Takes nothing more, and returns when what was taken is answered, or `produce_timeout` has passed.
@@ -135,7 +155,7 @@ impl Queue for KafkaQueue {
         if partitions == 0 || partitions > MAX_PARTITIONS {
             return Err(CreateTopicError::Partitions { asked: partitions, max: MAX_PARTITIONS });
         }
-        let created = self.intake.cluster.create(topic, partitions).await?;
+        let created = self.intake.cluster.create(topic, Some(partitions)).await?;
         let exists = match created {
             Ok(()) => false,
             Err(RDKafkaErrorCode::TopicAlreadyExists) => true,
@@ -180,10 +200,9 @@ impl Queue for KafkaQueue {
     }
 
     async fn open(&self, topic: &Topic, partition: Partition, from: Offset, _epoch: Epoch) -> Result<Box<dyn Reader>, ReadError> {
-        let found = self.must_have(topic, partition).await?;
-        let seat = self.readers.open(topic, partition, from).await?;
-        let place = Place { topic: topic.clone(), partition, id: found.id, from };
-        Ok(Box::new(KafkaReader::new(seat, self.readers.returns(), Arc::clone(&self.intake), place)))
+        let Description { partitions, id } = self.must_have(topic, partition).await?;
+        let beginning = Beginning { place: (topic.clone(), partition), partitions, id, from };
+        Ok(Box::new(KafkaReader::open(self.readers.desk().clone(), Arc::clone(&self.intake), beginning).await?))
     }
 
     fn changes(&self) -> tokio_watch::Receiver<u64> {
@@ -191,6 +210,6 @@ impl Queue for KafkaQueue {
     }
 
     fn missing(&self) -> Vec<String> {
-        self.health.missing()
+        self.site.missing()
     }
 }

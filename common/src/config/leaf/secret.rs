@@ -24,18 +24,8 @@ impl Leaf for SecretText {
             report.fault(value.range(), path, "expected a text, \"env:NAME\" or \"file:PATH\"");
             return None;
         };
-        match find(&text.value).and_then(|secret| check(&secret).map(|()| Secret::new(secret))) {
-            Ok(secret) => Some(secret),
-            Err(why) if report.is_used(path) => {
-                report.fault(value.range(), path, why);
-                None
-            }
-            // One file is for processes on several machines, each with the secrets of its own part.
-            Err(why) => {
-                report.warning(value.range(), path, format!("{why}; this process does not need it, the one that does would not start"));
-                Some(Secret::new(String::new()))
-            }
-        }
+        let found = find(&text.value).and_then(|secret| check(&secret).map(|()| Secret::new(secret)));
+        found.map_err(|why| report.fault(value.range(), path, why)).ok()
     }
 
     fn absent(&self, _: &Spot) -> Option<Secret> {

@@ -189,16 +189,3 @@ fn a_process_keeps_its_name() {
     let name = |_| defaults(Role::Pusher, &Overrides::default()).unwrap().config.pusher.instance;
     assert_eq!(name(1), name(2));
 }
-
-/// So that each machine has the secrets of what runs on it.
-#[test]
-fn a_secret_of_another_process_may_be_missing() {
-    let text = r#"{ "zookeepers": ["z"], "proxy": { "admin_token": "env:MQGATE_NO_SUCH" } }"#;
-    let loaded = parse(Role::Pusher, "t.json", text.as_bytes(), &Overrides::default()).unwrap();
-    assert!(said(&loaded).concat().starts_with("proxy.admin_token: the environment has no variable"), "{:?}", said(&loaded));
-    assert_eq!(refused_for(Role::Proxy, text)[0].2, "proxy.admin_token");
-    assert_eq!(refused(text)[0].2, "proxy.admin_token", "`check` looks at the whole file");
-    let text = r#"{ "zookeepers": ["z"], "pusher": { "admin": "0.0.0.0:9091", "admin_token": "file:/nonexistent/token" } }"#;
-    assert_eq!(read_for(Role::Proxy, text).pusher.admin.port(), 9091);
-    assert_eq!(refused_for(Role::Pusher, text)[0].2, "pusher.admin_token");
-}

@@ -20,7 +20,7 @@ fn plain(value: &jsonc_parser::ast::Value<'_>) -> serde_json::Value {
 /// The tree as plain JSON, whatever the fields mean.
 fn values(bytes: &[u8]) -> serde_json::Value {
     let source = Source::new("t.json", bytes).unwrap();
-    let mut report = Report::new(Some(&source), None);
+    let mut report = Report::new(Some(&source));
     let value = tree::parse(&source, &mut report).map(|root| plain(&root)).unwrap_or_default();
     report.finish().unwrap_or_else(|faults| panic!("{faults}"));
     value

@@ -17,8 +17,11 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::context::Said;
+use super::metrics::Role;
 use super::native::{self, Description};
-use super::options::{Options, admin};
+use super::settings::admin;
+use super::site::Site;
+use super::statistics::Statistics;
 use crate::ids::{Offset, Partition, Topic};
 use crate::queue::{QueueError, Watermarks};
 use crate::record::TimestampMs;
@@ -34,13 +37,13 @@ const ADMIN_WITHIN: Duration = Duration::from_secs(10);
 
 pub(super) struct Cluster {
     client: Arc<Consumer>,
-    options: Options,
+    site: Arc<Site>,
     questions: Arc<Semaphore>,
 }
 
 impl Cluster {
-    pub(super) fn new(client: Arc<Consumer>, options: Options) -> Self {
-        Self { client, options, questions: Arc::new(Semaphore::new(QUESTIONS)) }
+    pub(super) fn new(client: Arc<Consumer>, site: Arc<Site>) -> Self {
+        Self { client, site, questions: Arc::new(Semaphore::new(QUESTIONS)) }
     }
 
     async fn ask<T: Send + 'static>(
@@ -66,13 +69,14 @@ impl Cluster {
     }
 
     pub(super) fn silent(&self) -> QueueError {
-        QueueError::Unavailable(format!("no answer in time from Kafka at {}", self.options.brokers.join(",")))
+        let trouble = format!("no answer in time from {}", self.site.brokers.describe());
+        QueueError::Unavailable(self.site.health.with_heard(trouble))
     }
 
     fn failed(&self, code: RDKafkaErrorCode) -> QueueError {
         match code {
             RDKafkaErrorCode::OperationTimedOut | RDKafkaErrorCode::RequestTimedOut => self.silent(),
-            code => QueueError::Unavailable(format!("Kafka at {}: {code}", self.options.brokers.join(","))),
+            code => QueueError::Unavailable(self.site.health.with_heard(format!("{}: {code}", self.site.brokers.describe()))),
         }
     }
 
@@ -123,6 +127,13 @@ impl Cluster {
         Ok(Watermarks { first: offset(first), end: offset(end) })
     }
 
+    /// The ends, as of [`Self::watermarks`], of as many partitions as there are; `None` where it is not to be had.
+    pub(super) async fn ends(&self, places: &[(Topic, Partition)]) -> Result<Vec<Option<Offset>>, QueueError> {
+        let partitions: Vec<_> = places.iter().map(|(topic, partition)| (c_name(topic), number(*partition))).collect();
+        let answer = self.ask(GIVE_UP_AFTER, move |client| native::ends(client.client(), &partitions, ANSWER_WITHIN)).await?;
+        answer.map_err(|code| self.failed(code))
+    }
+
     /// `None`: every record is older.
     pub(super) async fn offset_for_time(
         &self,
@@ -151,10 +162,10 @@ impl Cluster {
         T: Send + 'static,
         F: Future<Output = KafkaResult<T>>,
     {
-        let config = admin(&self.options).map_err(|error| QueueError::Unavailable(error.to_string()))?;
-        let runtime = Handle::current();
+        let config = admin(&self.site.options, &self.site.brokers.list()).map_err(|error| QueueError::Unavailable(error.to_string()))?;
+        let (runtime, said) = (Handle::current(), Said::of(&self.site, Role::Reader, Statistics::None));
         let answer = self.ask(ADMIN_WITHIN + Duration::from_secs(1), move |_| {
-            let client = AdminClient::from_config_and_context(&config, Said)?;
+            let client = AdminClient::from_config_and_context(&config, said)?;
             let options = AdminOptions::new().request_timeout(Some(ADMIN_WITHIN)).operation_timeout(Some(Duration::from_secs(5)));
             runtime.block_on(question(client, options))
         });
@@ -162,9 +173,10 @@ impl Cluster {
         self.told(answer)
     }
 
-    /// With as many replicas as the cluster makes by default.
-    pub(super) async fn create(&self, topic: &Topic, partitions: u32) -> Result<Result<(), RDKafkaErrorCode>, QueueError> {
-        let (name, partitions) = (topic.as_str().to_owned(), i32::try_from(partitions).unwrap_or(i32::MAX));
+    /// With as many replicas as the cluster makes by default; and partitions, if it is not said how many.
+    pub(super) async fn create(&self, topic: &Topic, partitions: Option<u32>) -> Result<Result<(), RDKafkaErrorCode>, QueueError> {
+        let partitions = partitions.map_or(-1, |partitions| i32::try_from(partitions).unwrap_or(i32::MAX));
+        let name = topic.as_str().to_owned();
         self.administer(move |client, options| async move {
             let new = NewTopic::new(&name, partitions, TopicReplication::Fixed(-1));
             Ok(of_one(client.create_topics(&[new], &options).await?))

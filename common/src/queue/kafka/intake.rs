@@ -5,18 +5,18 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use std::time::{Duration, Instant};
 
 use rdkafka::error::RDKafkaErrorCode;
-use rdkafka::producer::Producer as _;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
-use tokio::task::spawn_blocking;
-use tracing::debug;
 
 use super::cluster::Cluster;
+use super::creation::Creations;
 use super::native::{Description, Persisted};
-use super::options::{BATCH_BYTES, Batching, Compression, Options, OptionsError};
+use super::options::{Compression, OptionsError};
 use super::outcome;
 use super::producer::{FollowUp, Lane, Waiting};
-use super::topics::{Enlisted, Known, Limit, Pending, Standing, Topics};
+use super::settings::{BATCH_BYTES, Batching};
+use super::site::Site;
+use super::topics::{Known, Limit, Pending, Standing, Topics};
 use super::wire;
 use crate::ids::{Offset, Partition, Topic};
 use crate::queue::{Ack, NotWritten, ProduceError, Produced, QueueError};
@@ -24,7 +24,7 @@ use crate::record::TimestampMs;
 
 /// A topic made a moment ago is not known to every broker yet, and a broker that has just started
 /// may know less than there is.
-const MISSING_AFTER: Duration = Duration::from_millis(700);
+pub(super) const MISSING_AFTER: Duration = Duration::from_millis(700);
 const SURE_WITHIN: Duration = Duration::from_millis(1_900);
 /// A cluster that said so more recently need not be asked again whether partitions were added.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -33,27 +33,29 @@ const LIMIT_FOR: Duration = Duration::from_secs(30);
 
 pub(super) struct Intake {
     pub(super) cluster: Arc<Cluster>,
+    pub(super) site: Arc<Site>,
+    pub(super) creations: Creations,
     topics: RwLock<Topics>,
     lane: Lane,
     /// For messages, and topics, whose batches were refused.
     alone: OnceLock<Lane>,
     follow_ups: mpsc::UnboundedSender<FollowUp>,
-    options: Options,
     closing: AtomicBool,
-    runtime: Handle,
+    pub(super) runtime: Handle,
     changes: watch::Sender<u64>,
 }
 
 impl Intake {
-    pub(super) fn start(options: Options, cluster: Arc<Cluster>) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<FollowUp>), OptionsError> {
+    pub(super) fn start(site: Arc<Site>, cluster: Arc<Cluster>) -> Result<(Arc<Self>, mpsc::UnboundedReceiver<FollowUp>), OptionsError> {
         let (follow_ups, reports) = mpsc::unbounded_channel();
         let this = Self {
             cluster,
+            creations: Creations::new(Instant::now()),
             topics: RwLock::default(),
-            lane: Lane::start(&options, Batching::Many, follow_ups.clone())?,
+            lane: Lane::start(&site, Batching::Many, follow_ups.clone())?,
             alone: OnceLock::new(),
             follow_ups,
-            options,
+            site,
             closing: AtomicBool::new(false),
             runtime: Handle::current(),
             changes: watch::channel(0).0,
@@ -120,8 +122,9 @@ impl Intake {
             return pending.waiting.tell(Err(not_written(NotWritten::ShuttingDown, "the queue is closing")));
         }
         let size = pending.message.payload.size_bytes();
-        if size > self.options.max_message_bytes {
-            return pending.waiting.tell(Err(ProduceError::TooLarge { size, limit: self.options.max_message_bytes }));
+        let limit = self.site.options.max_message_bytes;
+        if size > limit {
+            return pending.waiting.tell(Err(ProduceError::TooLarge { size, limit }));
         }
         let now = Instant::now();
         let standing = self.topics().standing(&pending.message.topic, now);
@@ -135,76 +138,7 @@ impl Intake {
         }
     }
 
-    fn seek(self: &Arc<Self>, pending: Pending, now: Instant) {
-        let topic = pending.message.topic.clone();
-        let enlisted = self.topics_mut().enlist(pending, now);
-        self.enlisted(topic, enlisted);
-    }
-
-    fn enlisted(self: &Arc<Self>, topic: Topic, enlisted: Enlisted) {
-        match enlisted {
-            Enlisted::Waits => {}
-            Enlisted::LookFor => drop(self.runtime.spawn(Arc::clone(self).look_for(topic))),
-            Enlisted::Known(known, pending) => self.send(known, pending),
-            Enlisted::Full(pending) => {
-                let reason = "as many messages wait for topics to be found as may wait";
-                pending.waiting.tell(Err(not_written(NotWritten::LocalQueueFull, reason)));
-            }
-        }
-    }
-
-    /// Until there is an answer, or nobody waits for it any more.
-    async fn look_for(self: Arc<Self>, topic: Topic) {
-        let (began, mut pause) = (Instant::now(), Duration::from_millis(20));
-        let mut unclear = format!("topic {topic} is not served yet");
-        loop {
-            match self.cluster.describe(&topic).await {
-                Ok(Some(found)) if self.hand_over(&topic, &found) => return,
-                Ok(Some(_)) => self.remind_client(&topic).await,
-                Ok(None) if began.elapsed() >= MISSING_AFTER && self.topics().known(&topic).is_none() => return self.lost(&topic),
-                Ok(None) => {}
-                Err(error) => unclear = error.to_string(),
-            }
-            if began.elapsed() + pause >= self.options.produce_timeout.mul_f64(0.7) {
-                break;
-            }
-            tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(200));
-        }
-        let given_up = self.topics_mut().give_up(&topic);
-        for pending in given_up {
-            pending.waiting.tell(Err(not_written(NotWritten::Unavailable, &unclear)));
-        }
-    }
-
-    /// Everything that waited goes to the client, in order, before anybody sees the topic as known.
-    /// `false`: the client does not know the topic yet.
-    fn hand_over(self: &Arc<Self>, topic: &Topic, found: &Description) -> bool {
-        let now = Instant::now();
-        let mut topics = self.topics_mut();
-        let limit = topics.known(topic).and_then(|known| known.limit);
-        let known = Known { partitions: found.partitions, id: found.id, seen: now, limit };
-        let mut waiting = topics.take_waiting(topic).into_iter();
-        while let Some(pending) = waiting.next() {
-            if let Some(pending) = self.try_send(known, pending) {
-                topics.put_back(topic, std::iter::once(pending).chain(waiting).collect());
-                return false;
-            }
-        }
-        topics.establish(topic, found, now);
-        drop(topics);
-        self.changed();
-        true
-    }
-
-    /// Its own knowledge of topics may be older than ours.
-    async fn remind_client(&self, topic: &Topic) {
-        let (client, name) = (self.lane.client(), topic.as_str().to_owned());
-        let asked = spawn_blocking(move || client.client().fetch_metadata(Some(&name), Duration::from_secs(1)).map(drop)).await;
-        debug!(%topic, ?asked, "the Kafka producer was asked to look for a topic that it did not know");
-    }
-
-    fn send(self: &Arc<Self>, known: Known, pending: Pending) {
+    pub(super) fn send(self: &Arc<Self>, known: Known, pending: Pending) {
         match pending.message.partition {
             Some(partition) if partition.0 >= known.partitions && known.seen.elapsed() >= FRESH_FOR => {
                 self.runtime.spawn(Arc::clone(self).send_to_new_partition(pending, known));
@@ -225,23 +159,8 @@ impl Intake {
         }
     }
 
-    /// The client says that it does not know a topic, or a partition, that we know.
-    fn reintroduce(self: &Arc<Self>, pending: Pending) {
-        let (topic, now) = (pending.message.topic.clone(), Instant::now());
-        let (first, enlisted) = {
-            let mut topics = self.topics_mut();
-            let first = matches!(topics.standing(&topic, now), Standing::Known(_));
-            topics.doubt(&topic);
-            (first, topics.enlist(pending, now))
-        };
-        if first {
-            self.runtime.spawn(Arc::clone(self).look_for(topic.clone()));
-        }
-        self.enlisted(topic, enlisted);
-    }
-
     /// Gives the message back if the client knows no such topic or partition.
-    fn try_send(&self, known: Known, pending: Pending) -> Option<Pending> {
+    pub(super) fn try_send(&self, known: Known, pending: Pending) -> Option<Pending> {
         let Pending { message, waiting, ack } = pending;
         if let Some(refusal) = self.refusal(known, &message) {
             waiting.tell(Err(refusal));
@@ -268,7 +187,7 @@ impl Intake {
             return Some(ProduceError::UnknownPartition { topic: message.topic.clone(), partition, partitions: known.partitions });
         }
         // What a compressed message will have, only the broker can tell.
-        let believed = |limit: &Limit| self.options.compression == Compression::None && limit.seen.elapsed() < LIMIT_FOR;
+        let believed = |limit: &Limit| self.site.options.compression == Compression::None && limit.seen.elapsed() < LIMIT_FOR;
         let limit = known.limit.filter(believed)?.bytes;
         let size = wire::alone_bytes(&message.payload);
         (size > limit).then_some(ProduceError::TooLarge { size, limit })
@@ -277,7 +196,7 @@ impl Intake {
     fn not_taken(&self, code: RDKafkaErrorCode, message: &crate::record::Message) -> ProduceError {
         match code {
             RDKafkaErrorCode::MessageSizeTooLarge => {
-                ProduceError::TooLarge { size: message.payload.size_bytes(), limit: self.options.max_message_bytes }
+                ProduceError::TooLarge { size: message.payload.size_bytes(), limit: self.site.options.max_message_bytes }
             }
             code => outcome::of(code, Persisted::No, &message.topic),
         }
@@ -295,16 +214,31 @@ impl Intake {
         if let Some(lane) = self.alone.get() {
             return Ok(lane);
         }
-        let lane = Lane::start(&self.options, Batching::Single, self.follow_ups.clone())?;
+        let lane = Lane::start(&self.site, Batching::Single, self.follow_ups.clone())?;
         Ok(self.alone.get_or_init(|| lane))
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        std::iter::once(&self.lane).chain(self.alone.get())
+    }
+
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Tells the clients where brokers are.
+    pub(super) fn introduce(&self, brokers: &str) {
+        self.lanes().for_each(|lane| lane.introduce(brokers));
+    }
+
+    pub(super) fn spare_statistics(&self) {
+        self.lanes().for_each(Lane::spare_statistics);
     }
 
     /// Takes nothing more, and waits for what was taken, at most `produce_timeout`.
     pub(super) fn close(&self) {
         if !self.closing.swap(true, Ordering::AcqRel) {
-            for lane in std::iter::once(&self.lane).chain(self.alone.get()) {
-                lane.flush(self.options.produce_timeout);
-            }
+            self.lanes().for_each(|lane| lane.flush(self.site.options.produce_timeout));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Handing messages to librdkafka, and taking its reports.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rdkafka::client::ClientContext;
 use rdkafka::config::{FromClientConfigAndContext, RDKafkaLogLevel};
@@ -9,12 +9,16 @@ use rdkafka::message::{Header, Message as _, OwnedHeaders};
 use rdkafka::producer::{BaseRecord, DeliveryResult, Producer as _, ProducerContext, ThreadedProducer};
 use rdkafka::util::Timeout;
 use tokio::sync::{mpsc, oneshot};
-use tracing::warn;
+use tracing::{info, warn};
 
-use super::context::log;
-use super::native::{Persisted, persisted};
-use super::options::{Batching, Options, OptionsError, producer as settings};
+use super::context::Said;
+use super::metrics::Role;
+use super::native::{self, Persisted, persisted};
+use super::options::OptionsError;
 use super::outcome::{self, Verdict, verdict};
+use super::settings::{Batching, producer as settings};
+use super::site::Site;
+use super::statistics::Statistics;
 use crate::ids::{Offset, Partition, Topic};
 use crate::queue::{NotWritten, ProduceError, Produced};
 use crate::record::{Message, Payload};
@@ -58,17 +62,22 @@ pub(super) enum FollowUp {
 }
 
 pub(super) struct Reports {
+    said: Said,
     batching: Batching,
     follow_ups: mpsc::UnboundedSender<FollowUp>,
 }
 
 impl ClientContext for Reports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, text: &str) {
-        log(level, facility, text);
+        self.said.log(level, facility, text);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        warn!(target: "mqgate::kafka", %error, "Kafka producer: {reason}; it keeps trying");
+        self.said.error(error, reason);
+    }
+
+    fn stats_raw(&self, json: &[u8]) {
+        self.said.stats_raw(json);
     }
 }
 
@@ -89,7 +98,7 @@ impl ProducerContext for Reports {
         let topic = Topic::new(message.topic()).expect("a message was sent to a legal topic");
         let partition = u32::try_from(message.partition()).ok().map(Partition);
         let follow_up = match verdict(code, self.batching == Batching::Single) {
-            Verdict::Tell => return waiting.tell(Err(outcome::of(code, persisted(message), &topic))),
+            Verdict::Tell => return waiting.tell(Err(self.explained(outcome::of(code, persisted(message), &topic)))),
             Verdict::Alone => FollowUp::Alone(copy(message, topic, partition), *waiting),
             Verdict::AskForTopic => FollowUp::AskForTopic { topic, partition, persisted: persisted(message), waiting: *waiting },
             Verdict::TooLarge => {
@@ -100,6 +109,18 @@ impl ProducerContext for Reports {
         if let Err(mpsc::error::SendError(follow_up)) = self.follow_ups.send(follow_up) {
             let (FollowUp::Alone(_, waiting) | FollowUp::AskForTopic { waiting, .. } | FollowUp::TooLarge { waiting, .. }) = follow_up;
             waiting.tell(Err(ProduceError::NotWritten(NotWritten::ShuttingDown, "the queue is closing".to_owned())));
+        }
+    }
+}
+
+impl Reports {
+    /// "Timed out" alone helps nobody.
+    fn explained(&self, error: ProduceError) -> ProduceError {
+        let health = &self.said.site().health;
+        match error {
+            ProduceError::NotWritten(why @ NotWritten::Unavailable, reason) => ProduceError::NotWritten(why, health.with_heard(reason)),
+            ProduceError::MaybeWritten(reason) => ProduceError::MaybeWritten(health.with_heard(reason)),
+            other => other,
         }
     }
 }
@@ -124,15 +145,19 @@ type Client = ThreadedProducer<Reports>;
 /// One producer of librdkafka, made anew when it has failed for good.
 pub(super) struct Lane {
     client: RwLock<Arc<Client>>,
-    options: Options,
+    site: Arc<Site>,
     batching: Batching,
     follow_ups: mpsc::UnboundedSender<FollowUp>,
+    /// The brokers that the client was told.
+    told: Mutex<String>,
 }
 
 impl Lane {
-    pub(super) fn start(options: &Options, batching: Batching, follow_ups: mpsc::UnboundedSender<FollowUp>) -> Result<Self, OptionsError> {
-        let client = connect(options, batching, follow_ups.clone())?;
-        Ok(Self { client: RwLock::new(Arc::new(client)), options: options.clone(), batching, follow_ups })
+    pub(super) fn start(site: &Arc<Site>, batching: Batching, follow_ups: mpsc::UnboundedSender<FollowUp>) -> Result<Self, OptionsError> {
+        let brokers = site.brokers.list();
+        let client = connect(site, batching, Statistics::Made, follow_ups.clone())?;
+        let client = RwLock::new(Arc::new(client));
+        Ok(Self { client, site: Arc::clone(site), batching, follow_ups, told: Mutex::new(brokers) })
     }
 
     pub(super) fn client(&self) -> Arc<Client> {
@@ -141,14 +166,16 @@ impl Lane {
 
     /// Never waits. `waiting` comes back if the message was not taken.
     pub(super) fn send(&self, message: &Message, waiting: Waiting) -> Result<(), (RDKafkaErrorCode, Waiting)> {
-        let client = self.client();
-        match send(&client, message, Box::new(waiting)) {
-            Err((RDKafkaErrorCode::Fatal, waiting)) => {
-                self.replace(&client);
-                send(&self.client(), message, waiting).map_err(|(code, waiting)| (code, *waiting))
+        let (failed, waiting) = {
+            // Held while it is sent: who replaces the client then knows that nobody is about to use it.
+            let client = self.client.read().unwrap_or_else(PoisonError::into_inner);
+            match send(&client, message, Box::new(waiting)) {
+                Err((RDKafkaErrorCode::Fatal, waiting)) => (Arc::clone(&client), waiting),
+                sent => return sent.map_err(|(code, waiting)| (code, *waiting)),
             }
-            sent => sent.map_err(|(code, waiting)| (code, *waiting)),
-        }
+        };
+        self.replace(&failed);
+        send(&self.client(), message, waiting).map_err(|(code, waiting)| (code, *waiting))
     }
 
     /// After a fatal error, which librdkafka's idempotent producer cannot recover from.
@@ -158,13 +185,39 @@ impl Lane {
             return;
         }
         warn!("the Kafka producer has failed for good, and is replaced by a new one");
-        match connect(&self.options, self.batching, self.follow_ups.clone()) {
+        self.put(&mut client, Statistics::Made);
+    }
+
+    fn put(&self, client: &mut Arc<Client>, statistics: Statistics) {
+        match connect(&self.site, self.batching, statistics, self.follow_ups.clone()) {
             Ok(new) => {
-                let old = std::mem::replace(&mut *client, Arc::new(new));
+                let old = std::mem::replace(client, Arc::new(new));
                 // Its end takes a while.
                 std::thread::spawn(move || drop(old));
             }
             Err(error) => warn!(%error, "a new Kafka producer cannot be made; it is tried again with the next message"),
+        }
+    }
+
+    /// Goes on with a client that makes no statistics, once those of this one have become too large
+    /// and nothing is under way: two clients at a time would not keep the order.
+    pub(super) fn spare_statistics(&self) {
+        if !self.client().context().said.is_too_large() {
+            return;
+        }
+        let mut client = self.client.write().unwrap_or_else(PoisonError::into_inner);
+        if client.in_flight_count() == 0 {
+            info!("the Kafka producer knows of too many partitions for statistics, and makes none any more");
+            self.put(&mut client, Statistics::None);
+        }
+    }
+
+    /// Idempotent.
+    pub(super) fn introduce(&self, brokers: &str) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != brokers {
+            native::add_brokers(self.client().client(), brokers);
+            brokers.clone_into(&mut told);
         }
     }
 
@@ -176,9 +229,14 @@ impl Lane {
     }
 }
 
-fn connect(options: &Options, batching: Batching, follow_ups: mpsc::UnboundedSender<FollowUp>) -> Result<Client, OptionsError> {
-    let config = settings(options, batching)?;
-    let reports = Reports { batching, follow_ups };
+fn connect(
+    site: &Arc<Site>,
+    batching: Batching,
+    statistics: Statistics,
+    follow_ups: mpsc::UnboundedSender<FollowUp>,
+) -> Result<Client, OptionsError> {
+    let config = settings(&site.options, &site.brokers.list(), batching, statistics)?;
+    let reports = Reports { said: Said::of(site, Role::Producer, statistics), batching, follow_ups };
     Client::from_config_and_context(&config, reports).map_err(|error| OptionsError::Client(error.to_string()))
 }
 

@@ -2,130 +2,155 @@
 //!
 //! A partition can be assigned once to a client; further readers of it go to further clients. All
 //! calls that change an assignment come from here, one after the other. Records never do: each
-//! reader takes its own from its partition's queue.
+//! reader takes its own from its partition's queue. What is fetched and not taken is bounded in
+//! total: the partitions that nobody has read for longest are given back, and assigned anew when
+//! somebody reads on.
 
 use std::ffi::CString;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use foldhash::HashMap;
 use rdkafka::TopicPartitionList;
-use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::Consumer as _;
-use rdkafka::consumer::base_consumer::PartitionQueue;
 use rdkafka::message::Message as _;
 use rdkafka::topic_partition_list::Offset as At;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
+use self::client::{Client, Taken};
 use super::cluster::{Consumer, c_name, number};
-use super::context::Said;
-use super::native;
-use super::options::{Options, OptionsError, reader as settings};
+use super::line::Line;
+use super::metrics::Reopening;
+use super::native::{self, known_end};
+use super::options::OptionsError;
+use super::site::Site;
+use super::statistics::Statistics;
 use crate::ids::{Offset, Partition, Topic};
 use crate::queue::QueueError;
+
+mod client;
 
 /// Each has a handful of threads. So many readers of one partition at a time.
 const MAX_CLIENTS: usize = 64;
 /// How often what the clients say of themselves is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// What lies unread for so many looks counts as left alone.
+const UNREAD_LOOKS: u32 = 2;
 
-/// A partition assigned to a client, for one reader.
+pub(super) type Place = (Topic, Partition);
+
+/// A partition assigned to a client, for one reader. Dropped, it is given back.
 pub(super) struct Seat {
-    // In this order they are dropped: queues go before their client.
-    pub(super) records: native::Queue,
-    _split: PartitionQueue<Said>,
-    pub(super) client: Arc<Consumer>,
-    pub(super) wake: Arc<Notify>,
-    /// A record of it came by another way; only a new assignment is certain to have it again.
-    pub(super) astray: Arc<AtomicBool>,
-    pub(super) topic: CString,
-    pub(super) partition: i32,
-    place: (Topic, Partition),
-    client_number: usize,
+    pub(super) line: Arc<Line>,
+    topic: CString,
+    partition: i32,
+    place: Place,
+    desk: Desk,
+}
+
+impl Seat {
+    /// As of the last fetch. Asks nobody.
+    pub(super) fn known_end(&self) -> Option<Offset> {
+        known_end(self.line.client().client(), &self.topic, self.partition)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.desk.end(&self.place, Arc::clone(&self.line), Reopening::GivenBack);
+    }
+}
+
+/// A reader that waits where it waited the last time.
+pub(super) struct Quiet {
+    pub(super) place: Place,
+    pub(super) line: Arc<Line>,
+    pub(super) position: Offset,
 }
 
 enum Command {
-    Open { place: (Topic, Partition), from: Offset, answer: oneshot::Sender<Result<Seat, QueueError>> },
-    Close(Box<Seat>),
+    Open { place: Place, partitions: u32, from: Offset, answer: oneshot::Sender<Result<Seat, QueueError>> },
+    End { place: Place, line: Arc<Line>, why: Reopening },
+    Survey(oneshot::Sender<Vec<Quiet>>),
+    Introduce(String),
     Stop,
 }
 
-/// The way to the thread.
+/// The thread.
 pub(super) struct Readers {
-    commands: Sender<Command>,
+    desk: Desk,
     thread: Option<JoinHandle<()>>,
 }
 
+/// The way to the thread.
 #[derive(Clone)]
-pub(super) struct Returns(Sender<Command>);
+pub(super) struct Desk(Sender<Command>);
 
-impl Returns {
-    /// Ends the assignment. Does not wait for it.
-    pub(super) fn give_back(&self, seat: Seat) {
+impl Desk {
+    /// `partitions` are those of the topic.
+    pub(super) async fn open(&self, place: &Place, partitions: u32, from: Offset) -> Result<Seat, QueueError> {
+        let (answer, seat) = oneshot::channel();
+        let stopped = || QueueError::Unavailable("the queue is closing".to_owned());
+        self.0.send(Command::Open { place: place.clone(), partitions, from, answer }).map_err(|_| stopped())?;
+        seat.await.map_err(|_| stopped())?
+    }
+
+    /// Ends the assignment, if it has not ended yet. Does not wait for it.
+    pub(super) fn end(&self, place: &Place, line: Arc<Line>, why: Reopening) {
         // Refused only when everything ends.
-        drop(self.0.send(Command::Close(Box::new(seat))));
+        drop(self.0.send(Command::End { place: place.clone(), line, why }));
+    }
+
+    /// Readers that have waited since the last survey.
+    pub(super) async fn survey(&self) -> Vec<Quiet> {
+        let (answer, quiet) = oneshot::channel();
+        drop(self.0.send(Command::Survey(answer)));
+        quiet.await.unwrap_or_default()
+    }
+
+    /// Tells the clients where brokers are.
+    pub(super) fn introduce(&self, brokers: String) {
+        drop(self.0.send(Command::Introduce(brokers)));
     }
 }
 
 impl Readers {
     /// Gives the first client, too, which also answers questions.
-    pub(super) fn start(options: &Options) -> Result<(Self, Arc<Consumer>), OptionsError> {
-        let first = Arc::new(connect(options)?);
+    pub(super) fn start(site: &Arc<Site>) -> Result<(Self, Arc<Consumer>), OptionsError> {
+        let first = Client::start(site, Statistics::Made)?;
+        let consumer = Arc::clone(&first.consumer);
         let (commands, todo) = channel();
-        let mut pool = Pool { options: options.clone(), clients: vec![Client::new(Arc::clone(&first))] };
+        let desk = Desk(commands);
+        let mut pool = Pool { site: Arc::clone(site), desk: desk.clone(), clients: vec![first], stood_still: HashMap::default() };
         let thread = std::thread::Builder::new().name("kafka-readers".to_owned()).spawn(move || pool.run(&todo));
         let thread = thread.expect("a thread can be started while the program starts");
-        Ok((Self { commands, thread: Some(thread) }, first))
+        Ok((Self { desk, thread: Some(thread) }, consumer))
     }
 
-    pub(super) async fn open(&self, topic: &Topic, partition: Partition, from: Offset) -> Result<Seat, QueueError> {
-        let (answer, seat) = oneshot::channel();
-        let stopped = || QueueError::Unavailable("the queue is closing".to_owned());
-        self.commands.send(Command::Open { place: (topic.clone(), partition), from, answer }).map_err(|_| stopped())?;
-        seat.await.map_err(|_| stopped())?
-    }
-
-    pub(super) fn returns(&self) -> Returns {
-        Returns(self.commands.clone())
+    pub(super) fn desk(&self) -> &Desk {
+        &self.desk
     }
 }
 
 impl Drop for Readers {
     fn drop(&mut self) {
-        drop(self.commands.send(Command::Stop));
+        drop(self.desk.0.send(Command::Stop));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }
     }
 }
 
-fn connect(options: &Options) -> Result<Consumer, OptionsError> {
-    Consumer::from_config_and_context(&settings(options)?, Said).map_err(|error| OptionsError::Client(error.to_string()))
-}
-
-struct Taken {
-    wake: Arc<Notify>,
-    astray: Arc<AtomicBool>,
-}
-
-struct Client {
-    consumer: Arc<Consumer>,
-    taken: HashMap<(Topic, Partition), Taken>,
-}
-
-impl Client {
-    fn new(consumer: Arc<Consumer>) -> Self {
-        Self { consumer, taken: HashMap::default() }
-    }
-}
-
 struct Pool {
-    options: Options,
+    site: Arc<Site>,
+    /// To ourselves, for the seats.
+    desk: Desk,
     clients: Vec<Client>,
+    /// On which client a partition stood still last: it goes on with another.
+    stood_still: HashMap<Place, usize>,
 }
 
 impl Pool {
@@ -133,70 +158,89 @@ impl Pool {
         let mut looked = Instant::now();
         loop {
             match todo.recv_timeout(LOOK_EVERY) {
-                Ok(Command::Open { place, from, answer }) => {
-                    if let Err(Ok(unwanted)) = answer.send(self.open(place, from)) {
-                        self.close(unwanted);
-                    }
+                Ok(Command::Open { place, partitions, from, answer }) => {
+                    // Not wanted any more, it is dropped, and given back.
+                    drop(answer.send(self.open(&place, partitions, from)));
                 }
-                Ok(Command::Close(seat)) => self.close(*seat),
+                Ok(Command::End { place, line, why }) => self.end(&place, &line, why),
+                Ok(Command::Survey(answer)) => drop(answer.send(self.survey())),
+                Ok(Command::Introduce(brokers)) => self.clients.iter_mut().for_each(|client| client.introduce(&brokers)),
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if looked.elapsed() >= LOOK_EVERY {
                 self.look();
+                self.give_back_unread();
                 looked = Instant::now();
             }
         }
     }
 
-    fn open(&mut self, place: (Topic, Partition), from: Offset) -> Result<Seat, QueueError> {
-        let client_number = self.client_without(&place)?;
-        let client = &mut self.clients[client_number];
-        let consumer = &client.consumer;
+    fn open(&mut self, place: &Place, partitions: u32, from: Offset) -> Result<Seat, QueueError> {
+        let desk = self.desk.clone();
+        let client = self.client_for(place, partitions)?;
         let (topic, partition) = (c_name(&place.0), number(place.1));
         let failed = |what: &str| QueueError::Unavailable(format!("{what} of {}/{} failed", place.0, place.1));
+        let consumer = &client.consumer;
         // Before it is assigned, or records could come by the client's main queue.
         let mut split = consumer.split_partition_queue(place.0.as_str(), partition).ok_or_else(|| failed("splitting off the queue"))?;
         let records = native::Queue::of_partition(consumer.client(), &topic, partition).ok_or_else(|| failed("taking the queue"))?;
-        let (wake, astray) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
-        let waker = Arc::clone(&wake);
-        split.set_nonempty_callback(move || waker.notify_one());
+        let line = Arc::new(Line::new(Arc::clone(consumer), records, from));
+        let waker = Arc::clone(&line);
+        split.set_nonempty_callback(move || waker.came());
         let from = At::Offset(i64::try_from(from.0).unwrap_or(i64::MAX));
-        let assigned = list(&place, from).and_then(|list| consumer.incremental_assign(&list));
+        let assigned = list(place, from).and_then(|list| consumer.incremental_assign(&list));
         assigned.map_err(|error| QueueError::Unavailable(format!("assigning {}/{} failed: {error}", place.0, place.1)))?;
-        client.taken.insert(place.clone(), Taken { wake: Arc::clone(&wake), astray: Arc::clone(&astray) });
-        Ok(Seat { records, _split: split, client: Arc::clone(consumer), wake, astray, topic, partition, place, client_number })
+        let seat = Seat { line: Arc::clone(&line), topic, partition, place: place.clone(), desk };
+        client.take(place, partitions, Taken::new(line, split));
+        self.site.metrics.readers.inc();
+        Ok(seat)
     }
 
-    fn client_without(&mut self, place: &(Topic, Partition)) -> Result<usize, QueueError> {
-        if let Some(found) = self.clients.iter().position(|client| !client.taken.contains_key(place)) {
-            return Ok(found);
+    fn client_for(&mut self, (topic, partition): &Place, partitions: u32) -> Result<&mut Client, QueueError> {
+        let place = (topic.clone(), *partition);
+        let free = |client: &Client| !client.taken.contains_key(&place);
+        let shunned = self.stood_still.get(&place).copied();
+        let suitable = |(number, client): &(usize, &Client)| free(client) && client.has_room(topic, partitions) && shunned != Some(*number);
+        if let Some((found, _)) = self.clients.iter().enumerate().find(suitable) {
+            return Ok(&mut self.clients[found]);
         }
         if self.clients.len() == MAX_CLIENTS {
-            let (topic, partition) = place;
             return Err(QueueError::Unavailable(format!("{topic}/{partition} has {MAX_CLIENTS} readers already, as many as may be")));
         }
-        let consumer = connect(&self.options).map_err(|error| QueueError::Unavailable(error.to_string()))?;
-        self.clients.push(Client::new(Arc::new(consumer)));
-        debug!(clients = self.clients.len(), "one more Kafka client for readers");
-        Ok(self.clients.len() - 1)
+        // Beyond a bound on what statistics may have, there are none.
+        let too_many = self.clients.iter().any(|client| free(client) && !client.has_room(topic, partitions));
+        let statistics = if too_many { Statistics::None } else { Statistics::Made };
+        let client = Client::start(&self.site, statistics).map_err(|error| QueueError::Unavailable(error.to_string()))?;
+        debug!(clients = self.clients.len() + 1, "one more Kafka client for readers");
+        self.clients.push(client);
+        Ok(self.clients.last_mut().expect("it was just added"))
     }
 
-    fn close(&mut self, seat: Seat) {
-        let Seat { place, client_number, .. } = &seat;
-        let client = &mut self.clients[*client_number];
-        client.taken.remove(place);
-        let place = place.clone();
+    fn end(&mut self, place: &Place, line: &Arc<Line>, why: Reopening) {
+        let mine = |client: &Client| client.taken.get(place).is_some_and(|taken| Arc::ptr_eq(&taken.line, line));
+        let Some(number) = self.clients.iter().position(mine) else { return };
+        if why == Reopening::StoodStill {
+            self.stood_still.insert(place.clone(), number);
+        }
+        let client = &mut self.clients[number];
+        let unread = line.end(why);
         // Its queue is the next reader's, too: this one's call-back must be gone before.
-        drop(seat);
-        let unassigned = list(&place, At::Invalid).and_then(|list| client.consumer.incremental_unassign(&list));
+        drop(client.taken.remove(place));
+        self.site.metrics.readers.dec();
+        let unassigned = list(place, At::Invalid).and_then(|list| client.consumer.incremental_unassign(&list));
         if let Err(error) = unassigned {
             warn!(topic = %place.0, partition = place.1.0, %error, "a Kafka partition could not be unassigned");
+        }
+        // Or it would lie there until somebody opens the partition again.
+        if let Some(unread) = unread {
+            unread.discard();
         }
     }
 
     /// Call-backs are served by this; records should not come this way.
-    fn look(&self) {
+    fn look(&mut self) {
+        let mut astray = Vec::new();
         for client in &self.clients {
             while let Some(event) = client.consumer.poll(Duration::ZERO) {
                 let Ok(message) = event else { continue };
@@ -204,15 +248,47 @@ impl Pool {
                 let place = (topic, Partition(u32::try_from(message.partition()).unwrap_or(0)));
                 if let Some(taken) = client.taken.get(&place) {
                     warn!(topic = %place.0, partition = place.1.0, offset = message.offset(), "a record came past its queue; its reader is opened anew");
-                    taken.astray.store(true, Ordering::Release);
-                    taken.wake.notify_one();
+                    astray.push((place, Arc::clone(&taken.line)));
                 }
             }
         }
+        for (place, line) in astray {
+            self.end(&place, &line, Reopening::Astray);
+        }
+    }
+
+    fn give_back_unread(&mut self) {
+        let mut unread = Vec::new();
+        for (place, taken) in self.clients.iter_mut().flat_map(|client| &mut client.taken) {
+            taken.unread_looks = if taken.line.is_unread() { taken.unread_looks + 1 } else { 0 };
+            if taken.unread_looks >= UNREAD_LOOKS {
+                unread.push((taken.unread_looks, place.clone(), Arc::clone(&taken.line)));
+            }
+        }
+        let excess = unread.len().saturating_sub(self.site.options.unread_readers());
+        if excess > 0 {
+            unread.sort_unstable_by_key(|(looks, ..)| std::cmp::Reverse(*looks));
+            debug!(partitions = excess, "too much was fetched that nobody reads; these are fetched again when somebody does");
+            for (_, place, line) in unread.into_iter().take(excess) {
+                self.end(&place, &line, Reopening::GivenBack);
+            }
+        }
+    }
+
+    fn survey(&mut self) -> Vec<Quiet> {
+        let mut all = Vec::new();
+        for (place, taken) in self.clients.iter_mut().flat_map(|client| &mut client.taken) {
+            let waits_at = taken.line.waits_at();
+            if let Some(position) = waits_at.filter(|_| waits_at == taken.waited_at) {
+                all.push(Quiet { place: place.clone(), line: Arc::clone(&taken.line), position });
+            }
+            taken.waited_at = waits_at;
+        }
+        all
     }
 }
 
-fn list((topic, partition): &(Topic, Partition), at: At) -> rdkafka::error::KafkaResult<TopicPartitionList> {
+fn list((topic, partition): &Place, at: At) -> rdkafka::error::KafkaResult<TopicPartitionList> {
     let mut list = TopicPartitionList::new();
     list.add_partition_offset(topic.as_str(), number(*partition), at)?;
     Ok(list)

@@ -1,64 +1,70 @@
 //! Keeping what is known of topics, and of the cluster's health, up to date.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use foldhash::{HashMap, HashSet};
-use tracing::{info, warn};
+use tokio::time::{sleep, timeout};
+use tracing::info;
 
 use super::intake::Intake;
+use super::readers::Desk;
+use super::site::Site;
 use crate::ids::Topic;
 use crate::queue::{QueueError, TopicInfo};
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+const LOOK_IN_TROUBLE_EVERY: Duration = Duration::from_secs(1);
 /// So many topics later, it is looked half as often, and so on: an answer has a hundred bytes a topic and more.
 const TOPICS_A_LOOK: usize = 2_000;
 const LOOKS: u32 = 2;
 const LOOKS_OF_NOTHING: u32 = 6;
 
-/// What the last look said.
-pub(super) struct Health(Mutex<Option<String>>);
-
-impl Health {
-    pub(super) fn unknown(brokers: &[String]) -> Self {
-        Self(Mutex::new(Some(format!("Kafka at {} has not answered yet", brokers.join(",")))))
-    }
-
-    pub(super) fn missing(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    fn set(&self, trouble: Option<String>) {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*state, &trouble) {
-            (Some(_), None) => info!("Kafka answers"),
-            (None, Some(trouble)) => warn!("{trouble}; it is asked again every {LOOK_EVERY:?}"),
-            _ => {}
-        }
-        *state = trouble;
-    }
-}
-
-/// Ends when the queue is gone.
-pub(super) async fn run(intake: Weak<Intake>, health: Arc<Health>) {
+/// Keeps looking, until the queue is gone.
+pub(super) async fn run(intake: Weak<Intake>, site: Arc<Site>) {
     let mut missing = HashMap::default();
+    let mut in_time = true;
     loop {
         let Some(intake) = intake.upgrade() else { return };
         let topics = match look(&intake).await {
             Ok(found) => {
-                health.set(None);
-                missing = forget_missing(&intake, &found, &missing);
+                site.answers();
+                if in_time {
+                    missing = forget_missing(&intake, &found, &missing);
+                }
                 found.len()
             }
             Err(error) => {
-                health.set(Some(error.to_string()));
+                site.fails(error.to_string());
                 0
             }
         };
+        intake.spare_statistics();
         drop(intake);
-        // In trouble, its end is to be seen soon.
-        let pause = if health.missing().is_empty() { LOOK_EVERY } else { LOOK_EVERY / 5 };
-        tokio::time::sleep(pause * u32::try_from(1 + topics / TOPICS_A_LOOK).unwrap_or(u32::MAX)).await;
+        if site.health.is_well() {
+            let pause = LOOK_EVERY * u32::try_from(1 + topics / TOPICS_A_LOOK).unwrap_or(u32::MAX);
+            // Trouble is to be seen soon, and so is its end.
+            in_time = timeout(pause, site.health.all_down()).await.is_err();
+        } else {
+            sleep(LOOK_IN_TROUBLE_EVERY).await;
+        }
+    }
+}
+
+/// Reads the brokers where they register, while none of the known ones answers, and tells the
+/// clients, until the queue is gone.
+pub(super) async fn seek_brokers(intake: Weak<Intake>, site: Arc<Site>, readers: Desk) {
+    loop {
+        site.health.in_trouble().await;
+        site.brokers.look_up().await;
+        let Some(intake) = intake.upgrade() else { return };
+        let brokers = site.brokers.list();
+        if !brokers.is_empty() {
+            intake.introduce(&brokers);
+            readers.introduce(brokers);
+        }
+        drop(intake);
+        sleep(LOOK_IN_TROUBLE_EVERY).await;
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use common::ids::{Epoch, Offset, Partition};
 use common::queue::{ReadError, Watermarks};
-use integration_tests::wait;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 
 use super::*;
@@ -133,6 +132,33 @@ async fn a_backlog_is_read_without_stalls() {
     assert_eq!(offsets(&records), (0..20_000).collect::<Vec<_>>());
     println!("20,000 records of 1,000 bytes read in {took:?}");
     assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+/// Each of these partitions would fetch 128 KiB ahead.
+#[tokio::test]
+async fn what_nobody_reads_is_bounded_in_total_and_read_in_full_later() {
+    const PARTITIONS: u32 = 16;
+    const RECORDS: u64 = 300;
+    let kafka = Kafka::shared(Version::Four).await;
+    let (queue, metrics) = start_counted(Options { prefetch_bytes: 64 << 10, prefetch_total_bytes: 512 << 10, ..options(&kafka) });
+    let topic = fresh("unread");
+    kafka.create_topic(topic.as_str(), i32::try_from(PARTITIONS).unwrap(), &[]).await;
+    queue.topic(&topic).await.unwrap().unwrap();
+    let one = |partition| Message { partition: Some(Partition(partition)), ..message(&topic, vec![7; 1_000]) };
+    let writes: Vec<_> = (0..RECORDS).flat_map(|_| (0..PARTITIONS).map(|partition| queue.produce(one(partition), Ack::All))).collect();
+    for write in writes {
+        timeout(PATIENCE, write).await.unwrap().unwrap();
+    }
+    let mut readers = Vec::new();
+    for partition in (0..PARTITIONS).map(Partition) {
+        readers.push(queue.open(&topic, partition, Offset(0), Epoch(1)).await.unwrap());
+    }
+    let bounded = async || (counted(&metrics, "mqgate_kafka_readers", "") <= 4.0).then_some(());
+    wait::until("what nobody reads is given back", PATIENCE, bounded).await;
+    for reader in &mut readers {
+        assert_eq!(offsets(&read_to(&mut **reader, RECORDS).await), (0..RECORDS).collect::<Vec<_>>());
+    }
+    assert!(counted(&metrics, "mqgate_kafka_reader_reopenings_total", "given_back") >= 12.0);
 }
 
 /// In a process of its own, since it counts threads and time.
