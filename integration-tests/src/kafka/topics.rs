@@ -38,13 +38,10 @@ impl Kafka {
 
     /// With one partition each.
     pub async fn create_topics(&self, names: &[&str]) {
-        let admin = self.admin();
-        for some in names.chunks(100) {
-            let new: Vec<_> = some.iter().map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(1))).collect();
-            let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(60)));
-            let created = admin.create_topics(&new, &options).await.unwrap();
-            created.into_iter().for_each(|topic| drop(topic.unwrap()));
-        }
+        let new: Vec<_> = names.iter().map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(1))).collect();
+        let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(60)));
+        let created = self.admin().create_topics(&new, &options).await.unwrap();
+        created.into_iter().for_each(|topic| drop(topic.unwrap()));
     }
 
     /// As by `kafka-delete-records`: everything before `offset` is gone.

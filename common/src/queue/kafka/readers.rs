@@ -37,6 +37,8 @@ mod client;
 const MAX_CLIENTS: usize = 64;
 /// How often what the clients say of themselves is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Without a wait, a look ends with the first thing that a client says, such as a line for the log.
+const LOOK_FOR: Duration = Duration::from_millis(1);
 /// What lies unread for so many looks counts as left alone.
 const UNREAD_LOOKS: u32 = 2;
 
@@ -242,7 +244,7 @@ impl Pool {
     fn look(&mut self) {
         let mut astray = Vec::new();
         for client in &self.clients {
-            while let Some(event) = client.consumer.poll(Duration::ZERO) {
+            while let Some(event) = client.consumer.poll(LOOK_FOR) {
                 let Ok(message) = event else { continue };
                 let Ok(topic) = Topic::new(message.topic()) else { continue };
                 let place = (topic, Partition(u32::try_from(message.partition()).unwrap_or(0)));

@@ -98,8 +98,9 @@ fn common(options: &Options, brokers: &str) -> Result<ClientConfig, OptionsError
     }
     let mut default = |name, value| default(&mut config, options, name, value);
     default("client.id", "mqgate");
-    // A broker that went away is looked for again soon, but not in a hot loop.
-    default("reconnect.backoff.ms", "100");
+    // A broker that went away is looked for again soon, but not in a hot loop: while no broker is
+    // connected, librdkafka tries one after half of this, however often that failed.
+    default("reconnect.backoff.ms", "500");
     default("reconnect.backoff.max.ms", "2000");
     default("socket.connection.setup.timeout.ms", "5000");
     // A connection that swallows what is sent is found out by it.
