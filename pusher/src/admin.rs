@@ -11,9 +11,12 @@ use common::queue::{CreateTopicError, Queue, QueueError};
 use crate::readout::Readout;
 use crate::roster::Roster;
 
+mod control;
+mod cursors;
 mod groups;
 mod messages;
 mod policy;
+mod replay;
 mod topics;
 pub mod view;
 
@@ -32,9 +35,10 @@ pub(crate) fn routes(admin: Admin) -> Router {
     Router::new()
         .route("/groups", get(groups::list))
         .route("/groups/{group}", get(groups::detail))
-        .route("/groups/{group}/pause", post(later))
-        .route("/groups/{group}/resume", post(later))
-        .route("/groups/{group}/replay", post(later))
+        .route("/groups/{group}/cursors", get(cursors::list))
+        .route("/groups/{group}/pause", post(control::pause))
+        .route("/groups/{group}/resume", post(control::resume))
+        .route("/groups/{group}/replay", post(replay::replay))
         .route("/groups/{group}/failures", get(later))
         .route("/topics", get(topics::list))
         .route("/topics/{topic}", put(topics::create).delete(topics::delete))
@@ -44,7 +48,7 @@ pub(crate) fn routes(admin: Admin) -> Router {
 
 /// Named rather than missing, so that nobody looks for a spelling mistake.
 async fn later() -> Problem {
-    Problem::new(Kind::NotFound, "pause, resume, replay and failures come in a later version; this one does not have them")
+    Problem::new(Kind::NotFound, "failures come in a later version; this one does not have them")
 }
 
 fn queue_refused(error: &QueueError) -> Problem {

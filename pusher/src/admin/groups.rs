@@ -24,7 +24,7 @@ use crate::roster::Listed;
 /// Groups that are read at one time.
 const CONCURRENCY: usize = 8;
 /// How long the ends of what others serve are waited for; what has not answered is null.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// As much work as the detail of every group: for people and dashboards, not for a tight loop.
 pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, Problem> {
@@ -33,7 +33,8 @@ pub(super) async fn list(State(admin): State<Admin>) -> Result<Json<GroupList>, 
 }
 
 async fn summary(admin: &Admin, listed: Listed) -> Result<GroupSummary, Problem> {
-    let (config, partitions) = (&listed.group.config, partitions(admin, &listed).await?);
+    // Whoever owns the others is not shown here.
+    let (config, partitions) = (&listed.group.config, partitions(admin, &listed, &[]).await?);
     Ok(GroupSummary {
         group: config.group.to_string(),
         url: url(&config.url),
@@ -48,7 +49,8 @@ async fn summary(admin: &Admin, listed: Listed) -> Result<GroupSummary, Problem>
 pub(super) async fn detail(State(admin): State<Admin>, Path(name): Path<String>) -> Result<Json<GroupDetail>, Problem> {
     let listed = find(&admin, &name)?;
     let (state, policy) = (state(&listed.group).await?, policy(&listed.group.config));
-    Ok(Json(GroupDetail { group: name, state, policy, partitions: partitions(&admin, &listed).await? }))
+    let members = listed.group.coordinator.members().await.map_err(|error| coordinator_refused(&error))?;
+    Ok(Json(GroupDetail { group: name, state, policy, partitions: partitions(&admin, &listed, &members).await? }))
 }
 
 pub(super) fn find(admin: &Admin, name: &str) -> Result<Listed, Problem> {
@@ -73,13 +75,15 @@ pub(super) async fn all_partitions(group: &Group) -> Result<Vec<GroupPartition>,
     Ok(all)
 }
 
-async fn partitions(admin: &Admin, listed: &Listed) -> Result<Vec<PartitionView>, Problem> {
-    let coordinator = &listed.group.coordinator;
+/// What is served here is known here; of the rest the coordinator is asked.
+async fn partitions(admin: &Admin, listed: &Listed, members: &[Member]) -> Result<Vec<PartitionView>, Problem> {
     let all = all_partitions(&listed.group).await?;
-    let standing = coordinator.standing(&all).await.map_err(|error| coordinator_refused(&error))?;
-    let members = coordinator.members().await.map_err(|error| coordinator_refused(&error))?;
     let mut here = Here::read(admin, &all, listed).await;
-    Ok(all.into_iter().zip(standing).map(|(at, standing)| here.view(&at, standing, &members, &admin.instance)).collect())
+    let others: Vec<_> = all.iter().filter(|at| !here.served.contains_key(at)).cloned().collect();
+    let standing = listed.group.coordinator.standing(&others).await.map_err(|error| coordinator_refused(&error))?;
+    let mut standing: HashMap<_, _> = others.into_iter().zip(standing).collect();
+    let of_us = || Standing { progress: None, owner: Some(admin.instance.to_string()) };
+    Ok(all.iter().map(|at| here.view(at, standing.remove(at).unwrap_or_else(of_us), members, &admin.instance)).collect())
 }
 
 /// What this process knows itself about one group.

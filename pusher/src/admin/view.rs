@@ -1,5 +1,7 @@
 //! The JSON of the admin API, as types: what the server writes and `mqgate`'s own commands read.
 
+use std::collections::BTreeMap;
+
 use common::ids::Topic;
 use serde::{Deserialize, Serialize};
 
@@ -122,6 +124,71 @@ pub struct LastError {
     pub detail: String,
 }
 
+/// `GET /v1/groups/{group}/cursors`: what is stored, which is where a restart begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CursorList {
+    pub group: String,
+    pub cursors: Vec<CursorView>,
+}
+
+/// Of one partition. What is not known, or not there yet, is null.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CursorView {
+    pub topic: Topic,
+    pub partition: u32,
+    pub cursor: Option<u64>,
+    /// Runs that are done above the cursor, first and last offset of each; at most 100.
+    pub done: Vec<[u64; 2]>,
+    /// Records in all of the runs.
+    pub done_records: u64,
+    pub end: Option<u64>,
+    pub lag: Option<u64>,
+    pub owner: Option<String>,
+}
+
+/// The answer to `POST /v1/groups/{group}/pause` and `resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stated {
+    pub group: String,
+    pub state: GroupState,
+}
+
+/// The body of `POST /v1/groups/{group}/replay`: either `from` or `offsets`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object with from or offsets")]
+pub struct ReplayRequest {
+    /// RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// By topic and partition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<BTreeMap<Topic, BTreeMap<u32, u64>>>,
+    /// Of the last 16 ids none is done twice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    pub dry_run: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayAnswer {
+    pub group: String,
+    pub id: String,
+    /// This id was seen before, and nothing was written.
+    pub repeated: bool,
+    pub dry_run: bool,
+    /// Empty if repeated.
+    pub partitions: Vec<MovedCursor>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedCursor {
+    pub topic: Topic,
+    pub partition: u32,
+    /// Null: there was no cursor yet.
+    pub old: Option<u64>,
+    pub new: u64,
+}
+
 /// `GET /v1/topics`
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicList {
@@ -228,6 +295,8 @@ mod tests {
     fn the_documentation_shows_what_is_answered() {
         documented::<GroupList>("`GET /v1/groups`");
         documented::<GroupDetail>("`GET /v1/groups/{group}`");
+        documented::<CursorList>("`GET /v1/groups/{group}/cursors`");
+        documented::<ReplayAnswer>("`POST /v1/groups/{group}/replay`");
         documented::<TopicList>("`GET /v1/topics`");
         documented::<MessageList>("`GET /v1/topics/{topic}/messages");
     }

@@ -66,7 +66,9 @@ impl Membership {
         }
         (self.said, self.settled, self.retry) = (Some(charges.revision()), None, None);
         let member = self.me.serving(charges.prepared_groups().map(|group| &**group));
-        if !member.groups.is_empty() && self.member.as_ref() != Some(&member) {
+        // Who is in must not be thought to serve what it does not; who is not has nothing to say yet.
+        let worth_saying = self.is_in() || !member.groups.is_empty();
+        if worth_saying && self.member.as_ref() != Some(&member) {
             let coordinator = self.coordinator.clone();
             let joining = async move {
                 let joined = coordinator.join(member.clone()).await;

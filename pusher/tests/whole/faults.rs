@@ -1,6 +1,6 @@
 //! The real queue and coordinator, made to fail on demand.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -134,11 +134,20 @@ pub(crate) struct FaultyQueue {
     /// Questions about topics are not answered until `released` says so.
     pub(crate) metadata_hangs: AtomicBool,
     pub(crate) released: Notify,
+    /// The partition for which no offset is found by time.
+    pub(crate) times_fail_in: AtomicU32,
 }
 
 impl FaultyQueue {
     pub(crate) fn around(inner: Arc<EmbeddedQueue>) -> Arc<Self> {
-        Arc::new(Self { inner, reads_fail: Arc::default(), metadata_hangs: AtomicBool::default(), released: Notify::new() })
+        let metadata_hangs = AtomicBool::default();
+        Arc::new(Self {
+            inner,
+            reads_fail: Arc::default(),
+            metadata_hangs,
+            released: Notify::new(),
+            times_fail_in: AtomicU32::new(u32::MAX),
+        })
     }
 
     async fn answering(&self) {
@@ -188,7 +197,10 @@ impl Queue for FaultyQueue {
         self.inner.watermarks(topic, partition).await
     }
     async fn offset_for_time(&self, topic: &Topic, partition: Partition, time: TimestampMs) -> Result<Offset, QueueError> {
-        self.inner.offset_for_time(topic, partition, time).await
+        match self.times_fail_in.load(Ordering::Relaxed) == partition.0 {
+            true => Err(QueueError::Unavailable(format!("partition {partition} has no leader"))),
+            false => self.inner.offset_for_time(topic, partition, time).await,
+        }
     }
     async fn open(&self, topic: &Topic, partition: Partition, from: Offset, epoch: Epoch) -> Result<Box<dyn Reader>, ReadError> {
         let inner = self.inner.open(topic, partition, from, epoch).await?;

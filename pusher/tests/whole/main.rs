@@ -13,5 +13,6 @@ mod outages;
 mod ownership;
 mod receiver;
 mod reload;
+mod replay;
 mod rig;
 mod scrape;

@@ -34,13 +34,14 @@ async fn a_lost_lease_cuts_what_is_open_and_its_return_makes_it_again_as_if_neve
     running.wait_until("g", |partition| partition["live"]["blocked"] == "lease" && partition["live"]["in_flight"] == 0).await;
     receiver.script(|_| Answer::Status(200));
     running.post("t", Some("other"), "y").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(receiver.log().len(), 1);
+    running.wait_until("g", |partition| partition["end"] == 2).await;
+    let back = tokio::time::Instant::now();
     coordinator.holder.grant();
     running.wait_caught_up("g").await;
     let attempts: Vec<_> = receiver.log().iter().map(|received| (received.body.clone(), received.attempt)).collect();
     assert!(attempts[1..].contains(&("x".into(), 0)) && attempts[1..].contains(&("y".into(), 0)), "{attempts:?}");
     assert_eq!(attempts.len(), 3);
+    assert!(receiver.log()[1..].iter().all(|received| received.at >= back), "nothing was attempted without a lease");
     running.drain().await;
 }
 

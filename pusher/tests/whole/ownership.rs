@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use common::coordinator::{Coordinator, Replay, ReplayTarget};
 use common::ids::{GroupName, Offset, Partition};
 use common::queue::Queue;
@@ -29,26 +27,31 @@ async fn a_replay_is_taken_up_by_the_running_owner() {
     running.drain().await;
 }
 
+/// A second group of the same topic shows when the paused one would have made its attempt.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_group_makes_no_attempt_until_it_is_resumed() {
-    let (rig, receiver) = (Rig::new(), Receiver::ok().await);
-    let name = GroupName::new("g").unwrap();
-    let running = rig.start(&[group("g", receiver.address, &["t"])]).await;
+    let (rig, receiver, other) = (Rig::new(), Receiver::ok().await, Receiver::ok().await);
+    let groups = [group("g", receiver.address, &["t"]), group("other", other.address, &["t"])];
+    let running = rig.start(&groups).await;
     running.post("t", None, "one").await;
     running.wait_caught_up("g").await;
-    running.coordinator.set_paused(&name, true).await.unwrap();
+    let (status, stated) = running.request("POST", "/groups/g/pause", Some(serde_json::json!({}))).await;
+    assert_eq!((status, &stated["state"]), (200, &serde_json::json!("paused")));
     running.wait_until("g", |partition| partition["live"]["blocked"] == "paused").await;
     assert_eq!(running.get("/groups/g").await.1["state"], "paused");
     running.post("t", None, "two").await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    assert_eq!(receiver.log().len(), 1);
+    other.wait_for(2).await;
     running.drain().await;
-    let running = rig.start(&[group("g", receiver.address, &["t"])]).await;
+    assert_eq!(receiver.log().len(), 1);
+    let running = rig.start(&groups).await;
     running.wait_until("g", |partition| partition["live"]["blocked"] == "paused").await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    running.post("t", None, "three").await;
+    other.wait_for(3).await;
     assert_eq!(receiver.log().len(), 1, "paused over the restart, too");
-    running.coordinator.set_paused(&name, false).await.unwrap();
-    assert_eq!(receiver.wait_for(2).await[1].body, "two");
+    running.request("POST", "/groups/g/resume", Some(serde_json::json!({}))).await;
+    receiver.wait_for(3).await;
+    running.wait_caught_up("g").await;
+    assert_eq!(receiver.log().len(), 3);
     running.drain().await;
 }
 

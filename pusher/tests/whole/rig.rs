@@ -174,6 +174,12 @@ impl Running {
         self.produce(topic, Some(Partition(partition)), Some("k"), value).await
     }
 
+    pub(crate) async fn post_at(&self, topic: &str, partition: u32, timestamp: i64, value: &str) -> Produced {
+        let payload = Payload { key: Some("k".into()), value: Some(value.to_owned().into()), headers: Vec::new() };
+        let message = Message { topic: named(topic), partition: Some(Partition(partition)), timestamp: Some(timestamp), payload };
+        self.queue.produce(message, Ack::All).await.unwrap()
+    }
+
     async fn produce(&self, topic: &str, partition: Option<Partition>, key: Option<&str>, value: &str) -> Produced {
         let bytes = |text: &str| Bytes::copy_from_slice(text.as_bytes());
         let payload = Payload { key: key.map(bytes), value: Some(bytes(value)), headers: Vec::new() };
