@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 
 pub use self::extract::{Json, Path, Query};
 pub use self::guard::{Access, OpenToTheNetwork};
-pub use self::readiness::Readiness;
+pub use self::readiness::{Readiness, Source};
 use crate::problem::{Kind, Problem};
 use crate::telemetry::{Exposition, Metrics};
 

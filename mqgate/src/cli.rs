@@ -4,7 +4,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
-use crate::{check, completions, groups, later, listen, send, standalone, topics};
+use crate::{check, completions, cursor, groups, later, listen, send, serving, topics};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -30,19 +30,16 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    Standalone(standalone::Args),
+    Standalone(serving::StandaloneArgs),
+    Proxy(serving::ProxyArgs),
+    Pusher(serving::PusherArgs),
     Check(check::Args),
     Send(send::Args),
     Listen(listen::Args),
     Topics(topics::Args),
     Groups(groups::Args),
+    Cursor(cursor::Args),
     Completions(completions::Args),
-    #[command(hide = true)]
-    Proxy(later::Args),
-    #[command(hide = true)]
-    Pusher(later::Args),
-    #[command(hide = true)]
-    Cursor(later::Args),
     #[command(hide = true)]
     Replay(later::Args),
     #[command(hide = true)]
@@ -58,16 +55,16 @@ pub(crate) fn parse() -> Command {
 
 pub(crate) fn run(command: Command) -> Result<(), Failure> {
     match command {
-        Command::Standalone(args) => standalone::run(args),
+        Command::Standalone(args) => serving::run(args.into()),
+        Command::Proxy(args) => serving::run(args.into()),
+        Command::Pusher(args) => serving::run(args.into()),
         Command::Check(args) => check::run(&args),
         Command::Send(args) => client(send::run(args)),
         Command::Listen(args) => client(listen::run(args)),
         Command::Topics(args) => client(topics::run(args)),
         Command::Groups(args) => client(groups::run(args)),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
-        Command::Proxy(_) => Err(later::needs_kafka("proxy")),
-        Command::Pusher(_) => Err(later::needs_kafka("pusher")),
-        Command::Cursor(_) => Err(later::not_yet("cursor", "`mqgate groups GROUP` shows the cursors")),
+        Command::Cursor(args) => client(cursor::run(args)),
         Command::Replay(_) => Err(later::not_yet(
             "replay",
             "a group of another name in the configuration starts from the oldest message with \"initial_from_oldest\": true",

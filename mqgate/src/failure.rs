@@ -27,6 +27,15 @@ impl Failure {
         Self::Usage(anyhow::anyhow!("{text}"))
     }
 
+    /// What there is to say.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Failed(error) | Self::Usage(error) => format!("{error:#}"),
+            Self::Configuration(faults) => faults.trim_end().to_owned(),
+            Self::Reported => String::new(),
+        }
+    }
+
     /// Says why on stderr, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         let (error, code) = match self {

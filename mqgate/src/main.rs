@@ -1,4 +1,4 @@
-//! The one binary: its command line, and the composition of the parts behind `standalone`.
+//! The one binary: its command line, and the composition of the parts behind the processes that serve.
 
 use std::process::ExitCode;
 
@@ -6,6 +6,7 @@ mod admin;
 mod check;
 mod cli;
 mod completions;
+mod cursor;
 mod failure;
 mod groups;
 mod http;
@@ -13,7 +14,7 @@ mod later;
 mod listen;
 mod output;
 mod send;
-mod standalone;
+mod serving;
 mod topics;
 
 // Against glibc's, measured: a fifth less CPU for batches and 4 % less for single POSTs; a third less

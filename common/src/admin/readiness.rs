@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-type Source = Box<dyn Fn() -> Vec<String> + Send + Sync>;
+/// Says what is missing; must not wait.
+pub type Source = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 /// Asks everybody who may not be ready. Clones ask the same sources.
 #[derive(Clone)]

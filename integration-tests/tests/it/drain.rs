@@ -115,18 +115,6 @@ async fn a_second_sigterm_stops_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sighup_says_that_reload_is_not_there_yet_and_changes_nothing() {
-    let receiver = Receiver::ok().await;
-    let mut gateway = Setup::groups([group("g", "t", &receiver.url(), &json!({}))]).start().await;
-    gateway.configure(|setup| setup.groups.clear());
-    gateway.signal(Signal::HUP);
-    wait::until("the log line", Duration::from_secs(3), || async { gateway.log().to_lowercase().contains("reload").then_some(()) }).await;
-    Producer::new(gateway.api, "t").plain(None, &[], Bytes::from_static(b"x")).await.unwrap();
-    receiver.until_done(1, Duration::from_secs(3)).await;
-    assert!(gateway.runs());
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_request_under_way_is_answered_while_draining() {
     let receiver = Receiver::ok().await;
     let mut gateway = Setup::groups([group("g", "t", &receiver.url(), &json!({}))]).start().await;

@@ -17,10 +17,10 @@ fn ends_with_success_when_asked_to() {
 }
 
 #[test]
-fn a_hangup_changes_nothing_and_says_so() {
+fn a_hangup_without_a_file_changes_nothing_and_says_so() {
     let gateway = Gateway::start(&[]);
     gateway.process.signal("HUP");
-    gateway.process.stderr_until("not there yet, nothing was changed");
+    gateway.process.stderr_until("there is no file to read again");
     assert_eq!(gateway.run(&["topics", "list"]).code, Some(0));
 }
 

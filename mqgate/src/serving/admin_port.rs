@@ -1,11 +1,11 @@
-//! The one admin port of `standalone`, open from the first moment to the last.
+//! The admin port of a process, open from the first moment to the last.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::admin::{self, Access, Readiness};
-use common::config::PusherConfig;
+use common::admin::{self, Access, Readiness, Source};
+use common::config::{Config, Role};
 use common::queue::Queue;
 use common::serve::{Drained, Limits, Server};
 use common::telemetry::Metrics;
@@ -34,13 +34,18 @@ pub(super) struct Bound {
 }
 
 impl Bound {
-    pub(super) fn new(config: &PusherConfig) -> Result<Self, Failure> {
-        let asked = config.admin;
-        let access = Access::new("pusher", asked, config.admin_token.clone()).map_err(Failure::usage)?;
-        let taken = |error| Failure::failed(format_args!("pusher.admin: cannot listen on {asked}: {error}"));
+    /// `standalone` has the pusher's alone.
+    pub(super) fn new(config: &Config) -> Result<Self, Failure> {
+        let (section, asked, token) = match config.role {
+            Role::Proxy => ("proxy", config.proxy.admin, &config.proxy.admin_token),
+            Role::Standalone | Role::Pusher => ("pusher", config.pusher.admin, &config.pusher.admin_token),
+        };
+        let access = Access::new(section, asked, token.clone()).map_err(Failure::usage)?;
+        let taken = |error| Failure::failed(format_args!("{section}.admin: cannot listen on {asked}: {error}"));
         Ok(Self { port: Server::bind(asked, LIMITS).map_err(taken)?, access })
     }
 
+    /// With the port that was picked, if port 0 was asked for.
     pub(super) fn address(&self) -> SocketAddr {
         self.port.local_addr()
     }
@@ -53,12 +58,18 @@ pub(super) struct AdminPort {
 }
 
 impl AdminPort {
-    /// Serves at once. `/readyz` says what is missing until `pusher` is prepared, and from the moment of `drain`.
-    pub(super) fn open(bound: Bound, metrics: Metrics, pusher: &Pusher, queue: Arc<dyn Queue>, drain: &CancellationToken) -> Self {
+    /// Serves at once. `/readyz` says what is missing until all is prepared, and from the moment of `drain`.
+    pub(super) fn open(bound: Bound, metrics: Metrics, pusher: Option<&Pusher>, queue: Arc<dyn Queue>, drain: &CancellationToken) -> Self {
         let Bound { port, access } = bound;
         let address = port.local_addr();
-        let readiness = Readiness::new(drain.clone(), vec![Box::new(pusher.readiness(queue.clone()))]);
-        let router = admin::router(Arc::new(metrics), readiness, access, pusher.admin_routes(queue));
+        let asked = queue.clone();
+        let missing: Source = match pusher {
+            Some(pusher) => Box::new(pusher.readiness(asked)),
+            None => Box::new(move || asked.missing()),
+        };
+        let readiness = Readiness::new(drain.clone(), vec![missing]);
+        let v1 = pusher.map(|pusher| pusher.admin_routes(queue)).unwrap_or_default();
+        let router = admin::router(Arc::new(metrics), readiness, access, v1);
         let close = CancellationToken::new();
         let serving = tokio::spawn(port.run(TowerToHyperService::new(router), close.clone(), DRAIN_TIMEOUT));
         Self { address, serving, close }
