@@ -21,6 +21,7 @@ mod interference;
 mod limits;
 mod lost_replies;
 mod metrics;
+mod pushers;
 mod servers;
 mod session;
 
