@@ -120,13 +120,13 @@ impl Desk {
 }
 
 impl Readers {
-    /// Gives the first client, too, which also answers questions.
+    /// Gives the client for questions, too.
     pub(super) fn start(site: &Arc<Site>) -> Result<(Self, Arc<Consumer>), OptionsError> {
-        let first = Client::start(site, Statistics::Made)?;
-        let consumer = Arc::clone(&first.consumer);
+        let asked = Client::start(site, Statistics::Made)?;
+        let consumer = Arc::clone(&asked.consumer);
         let (commands, todo) = channel();
         let desk = Desk(commands);
-        let mut pool = Pool { site: Arc::clone(site), desk: desk.clone(), clients: vec![first], stood_still: HashMap::default() };
+        let mut pool = Pool { site: Arc::clone(site), desk: desk.clone(), asked, clients: Vec::new(), stood_still: HashMap::default() };
         let thread = std::thread::Builder::new().name("kafka-readers".to_owned()).spawn(move || pool.run(&todo));
         let thread = thread.expect("a thread can be started while the program starts");
         Ok((Self { desk, thread: Some(thread) }, consumer))
@@ -150,6 +150,9 @@ struct Pool {
     site: Arc<Site>,
     /// To ourselves, for the seats.
     desk: Desk,
+    /// Reads nothing: a broker answers a connection's requests one after the other, and a fetch
+    /// that finds nothing is answered after half a second.
+    asked: Client,
     clients: Vec<Client>,
     /// On which client a partition stood still last: it goes on with another.
     stood_still: HashMap<Place, usize>,
@@ -166,7 +169,9 @@ impl Pool {
                 }
                 Ok(Command::End { place, line, why }) => self.end(&place, &line, why),
                 Ok(Command::Survey(answer)) => drop(answer.send(self.survey())),
-                Ok(Command::Introduce(brokers)) => self.clients.iter_mut().for_each(|client| client.introduce(&brokers)),
+                Ok(Command::Introduce(brokers)) => {
+                    std::iter::once(&mut self.asked).chain(&mut self.clients).for_each(|client| client.introduce(&brokers));
+                }
                 Ok(Command::Stop) | Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {}
             }
@@ -243,7 +248,7 @@ impl Pool {
     /// Call-backs are served by this; records should not come this way.
     fn look(&mut self) {
         let mut astray = Vec::new();
-        for client in &self.clients {
+        for client in std::iter::once(&self.asked).chain(&self.clients) {
             while let Some(event) = client.consumer.poll(LOOK_FOR) {
                 let Ok(message) = event else { continue };
                 let Ok(topic) = Topic::new(message.topic()) else { continue };

@@ -114,6 +114,23 @@ async fn many_readers_of_one_partition_each_read_all_of_it() {
     assert_eq!(offsets(&read_to(&mut **last, 21).await), [written.offset.0]);
 }
 
+/// A fetch that finds nothing waits for half a second, and whatever is asked behind it with it.
+#[tokio::test]
+async fn questions_are_answered_at_once_beside_an_idle_reader() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("asked");
+    kafka.create_topic(topic.as_str(), 1, &[]).await;
+    let written = produce(&queue, message(&topic, "x")).await.unwrap();
+    let mut reader = open(&queue, &topic, 0).await;
+    assert_eq!(offsets(&read_to(&mut *reader, 1).await), [written.offset.0]);
+    let began = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(queue.watermarks(&topic, P0).await.unwrap().end, Offset(1));
+    }
+    assert!(began.elapsed() < Duration::from_secs(3), "20 answers took {:?}", began.elapsed());
+}
+
 /// A backlog that is much more than what is fetched ahead comes whole, and at speed.
 #[tokio::test]
 async fn a_backlog_is_read_without_stalls() {
