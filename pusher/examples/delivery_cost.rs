@@ -8,13 +8,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use common::config::{GroupConfig, InitialFrom, Order, RetryBackoff, Serializer, SuccessStatus};
+use common::config::{GroupConfig, Overrides, Role, Serializer};
 use common::coordinator::{Lease, LeaseHolder};
-use common::ids::{Epoch, GroupName, Offset, Partition, Topic};
+use common::ids::{Epoch, Offset, Partition, Topic};
 use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
 use common::record::{Message, Payload, Record, TimestampMs};
 use engine::event::{Attempt, Event, Outcome};
@@ -201,35 +201,10 @@ fn topic() -> Topic {
 }
 
 fn group(url: &str) -> GroupConfig {
-    GroupConfig {
-        group: GroupName::new("g").expect("it is legal"),
-        named: true,
-        brokers: None,
-        ensemble: None,
-        url: url.parse().expect("it is a URL"),
-        topics: vec![topic()],
-        worker_num: IN_FLIGHT as usize,
-        retry_times: 0,
-        bypass_failed: false,
-        failed_sleep: Duration::from_secs(1),
-        timeout: Duration::from_secs(10),
-        connect_timeout: Duration::from_secs(1),
-        processing_timeout: None,
-        retry_backoff: RetryBackoff { initial: Duration::from_millis(100), max: Duration::from_secs(10) },
-        initial_from: InitialFrom::Oldest,
-        order: Order::Key,
-        delay: None,
-        dead_letter_topic: None,
-        serializer: Serializer::Raw,
-        content_type: None,
-        success_status: SuccessStatus::Any2xx,
-        retry_after_max: Duration::from_secs(3600),
-        commit_interval: Duration::from_secs(1),
-        idle_timeout: Duration::from_secs(4),
-        connection_max_age: Duration::from_secs(300),
-        max_in_flight_records: 10_000,
-        max_in_flight_bytes: 16 << 20,
-    }
+    let file =
+        format!(r#"{{"consumer_groups":[{{"group":"g","url":"{url}","topics":["orders"],"worker_num":{IN_FLIGHT},"timeout":"10s"}}]}}"#);
+    let loaded = common::config::parse(Role::Standalone, "the example", file.as_bytes(), &Overrides::default());
+    loaded.expect("it is correct").config.groups.into_iter().next().expect("there is one")
 }
 
 /// Nothing is given up here.

@@ -350,6 +350,10 @@ impl Fleet {
 /// Returns what it might before.
 fn turn(group: &Group, permission: Permission, losses: Losses) -> Permission {
     let mut before = permission;
-    group.allowed.send_modify(|allowed| before = allowed.turn_to(permission, losses));
+    group.allowed.send_if_modified(|allowed| {
+        let was = *allowed;
+        before = allowed.turn_to(permission, losses);
+        *allowed != was
+    });
     before
 }

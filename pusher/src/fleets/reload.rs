@@ -19,6 +19,8 @@ use crate::prepare::{self, Faults, PrepareError, StartError};
 const MAX_WAITING: usize = 16;
 /// How long new groups' backends are waited for; after that their fleet goes on trying.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So long after the grace attempts have certainly been cut.
+const AFTER_GRACE: Duration = Duration::from_secs(1);
 /// Groups that are prepared at one time.
 const CONCURRENCY: usize = 64;
 
@@ -88,7 +90,8 @@ impl Fleets {
         }
         for before in former.iter().filter(|before| moving.iter().any(|group| group.config.group == before.config.group)) {
             if let Some(fleet) = self.fleets.iter().find(|fleet| Arc::ptr_eq(&fleet.coordinator, &before.coordinator)) {
-                fleet.let_go_of(before).await;
+                // After the grace everything is cut, whether or not its coordinator answers.
+                let _ = timeout(self.grace + AFTER_GRACE, fleet.let_go_of(before)).await;
             }
         }
         self.open_fleets().await;

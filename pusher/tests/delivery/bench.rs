@@ -1,14 +1,13 @@
 //! What every test of delivery needs: a group, its delivery, and events.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use bytestring::ByteString;
-use common::config::{GroupConfig, InitialFrom, Order, RetryBackoff, Serializer, SuccessStatus};
+use common::config::{GroupConfig, Overrides, Role, Serializer};
 use common::coordinator::{Lease, LeaseHolder};
-use common::ids::{Epoch, GroupName, Offset, Partition, Topic, TopicId};
+use common::ids::{Epoch, Offset, Partition, Topic, TopicId};
 use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
 use common::record::{Header, Message, Payload, Record, TimestampMs};
 use engine::event::{Attempt, Event, Failure, Outcome};
@@ -19,36 +18,11 @@ use pusher::decode::{Delivered, Origin, RecordDecoder, SourcedRecord};
 use pusher::delivery::{Delivery, DeliveryMetrics, Tls};
 use tokio::sync::watch;
 
+/// Also to a URL that a file may not have.
 pub(crate) fn group(url: &str) -> GroupConfig {
-    GroupConfig {
-        group: GroupName::new("g").unwrap(),
-        named: true,
-        brokers: None,
-        ensemble: None,
-        url: url.parse().unwrap(),
-        topics: vec![Topic::new("t").unwrap()],
-        worker_num: 16,
-        retry_times: 0,
-        bypass_failed: false,
-        failed_sleep: Duration::from_secs(1),
-        timeout: Duration::from_secs(5),
-        connect_timeout: Duration::from_secs(1),
-        processing_timeout: None,
-        retry_backoff: RetryBackoff { initial: Duration::from_millis(100), max: Duration::from_secs(10) },
-        initial_from: InitialFrom::Oldest,
-        order: Order::Key,
-        delay: None,
-        dead_letter_topic: None,
-        serializer: Serializer::Raw,
-        content_type: None,
-        success_status: SuccessStatus::Any2xx,
-        retry_after_max: Duration::from_secs(3600),
-        commit_interval: Duration::from_secs(1),
-        idle_timeout: Duration::from_secs(4),
-        connection_max_age: Duration::from_secs(300),
-        max_in_flight_records: 10_000,
-        max_in_flight_bytes: 16 << 20,
-    }
+    const FILE: &[u8] = br#"{"consumer_groups":[{"group":"g","url":"http://receiver/","topics":["t"],"timeout":"5s"}]}"#;
+    let loaded = common::config::parse(Role::Standalone, "the test", FILE, &Overrides::default()).unwrap();
+    GroupConfig { url: url.parse().unwrap(), ..loaded.config.groups.into_iter().next().unwrap() }
 }
 
 pub(crate) struct Bench {

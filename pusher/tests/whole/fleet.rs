@@ -4,7 +4,7 @@ use std::time::Duration;
 use common::coordinator::{Coordinator, Member};
 
 use crate::faults::FaultyCoordinator;
-use crate::receiver::Receiver;
+use crate::receiver::{Answer, Receiver};
 use crate::rig::{Rig, Running, at, cursor, group};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,6 +38,43 @@ async fn partitions_go_to_a_new_member_with_their_cursors_and_come_back_when_it_
     wait_for(async || owned().await == 8).await;
     running.wait_caught_up("g").await;
     assert_eq!(receiver.log().len(), 8, "nothing was delivered twice");
+    running.drain().await;
+}
+
+/// Another member comes and goes while an attempt is open: the partition is let go, and wanted again
+/// before it has been given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_lost_and_regained_while_an_attempt_hangs_is_never_worked_on_twice_at_once() {
+    let (rig, receiver) = (Rig::new(), Receiver::answering(|_| Answer::Hang).await);
+    let stores = rig.open();
+    let coordinator = FaultyCoordinator::around(stores.coordinator.clone());
+    let (queue, groups) = (stores.queue.clone(), [group("g", receiver.address, &["t"])]);
+    let running = Running::start_on(stores, queue, coordinator.clone(), &groups, rig.drain_timeout).await;
+    running.queue_topic("t", 8).await;
+    for partition in 0..8 {
+        running.post_to("t", partition, "x").await;
+    }
+    receiver.wait_for(8).await;
+    let me = coordinator.members().await.unwrap().remove(0);
+    coordinator.others.lock().unwrap().push(Member { instance: "other".into(), boot: uuid::Uuid::new_v4(), ..me });
+    running.hint().await;
+    let ending = async || {
+        let (_, detail) = running.get("/groups/g").await;
+        detail["partitions"].as_array().unwrap().iter().filter(|partition| partition["live"].is_null()).count()
+    };
+    wait_for(async || ending().await == 4).await;
+    coordinator.others.lock().unwrap().clear();
+    receiver.script(|_| Answer::Status(200));
+    running.hint().await;
+    running.wait_caught_up("g").await;
+    let log = receiver.log();
+    // The attempt began a moment before it was received.
+    let open_until = log[..8].iter().map(|received| received.at + Duration::from_millis(4900)).min().unwrap();
+    let again = &log[8..];
+    assert_eq!(again.len(), 8);
+    let taken_over: Vec<_> = again.iter().filter(|received| received.attempt == 0).collect();
+    assert_eq!(taken_over.len(), 4, "those that were let go are begun anew, under a new epoch: {again:?}");
+    assert!(taken_over.iter().all(|received| received.at >= open_until), "after the end of the former attempt");
     running.drain().await;
 }
 

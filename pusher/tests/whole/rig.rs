@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
-use common::config::{GroupConfig, InitialFrom, Order, PusherConfig, RetryBackoff, Serializer, SuccessStatus};
+use common::config::{GroupConfig, Overrides, PusherConfig, Role};
 use common::coordinator::Coordinator;
 use common::coordinator::embedded::EmbeddedCoordinator;
 use common::ids::{GroupName, GroupPartition, Offset, Partition, Topic};
@@ -250,35 +250,19 @@ pub(crate) fn cursor(progress: Option<common::coordinator::Progress>) -> Option<
     progress.map(|progress| progress.cursor)
 }
 
-/// As the file's defaults, but for a group that starts at the oldest record.
+/// As the file's defaults, but for a group that starts at the oldest record, and for shorter waits.
 pub(crate) fn group(name: &str, receiver: std::net::SocketAddr, topics: &[&str]) -> GroupConfig {
-    GroupConfig {
-        group: GroupName::new(name).unwrap(),
-        named: true,
-        brokers: None,
-        ensemble: None,
-        url: format!("http://{receiver}/{name}").parse().unwrap(),
-        topics: topics.iter().map(|topic| named(topic)).collect(),
-        worker_num: 16,
-        retry_times: 0,
-        bypass_failed: false,
-        failed_sleep: Duration::from_millis(100),
-        timeout: Duration::from_secs(5),
-        connect_timeout: Duration::from_secs(1),
-        processing_timeout: None,
-        retry_backoff: RetryBackoff { initial: Duration::from_millis(50), max: Duration::from_millis(200) },
-        initial_from: InitialFrom::Oldest,
-        order: Order::Key,
-        delay: None,
-        dead_letter_topic: None,
-        serializer: Serializer::Raw,
-        content_type: None,
-        success_status: SuccessStatus::Any2xx,
-        retry_after_max: Duration::from_secs(3600),
-        commit_interval: Duration::from_millis(100),
-        idle_timeout: Duration::from_secs(4),
-        connection_max_age: Duration::from_secs(300),
-        max_in_flight_records: 10_000,
-        max_in_flight_bytes: 16 << 20,
-    }
+    let entry = serde_json::json!({
+        "group": name,
+        "url": format!("http://{receiver}/{name}"),
+        "topics": topics,
+        "initial_from_oldest": true,
+        "failed_sleep": "100ms",
+        "timeout": "5s",
+        "retry_backoff": { "initial": "50ms", "max": "200ms" },
+        "commit_interval": "100ms",
+    });
+    let file = serde_json::json!({ "consumer_groups": [entry] }).to_string();
+    let loaded = common::config::parse(Role::Standalone, "the test", file.as_bytes(), &Overrides::default()).unwrap();
+    loaded.config.groups.into_iter().next().unwrap()
 }
