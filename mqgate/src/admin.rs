@@ -1,4 +1,4 @@
-//! What `topics` and `groups` ask of a running mqgate's admin port.
+//! What `topics`, `groups` and those that change them ask of a running mqgate's admin port.
 
 use std::time::Duration;
 
@@ -43,7 +43,15 @@ impl Admin {
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, segments: &[&str]) -> Result<(T, Answer), Failure> {
-        let answer = self.ask(Method::GET, segments, None).await?.or_refused()?;
+        self.read(self.ask(Method::GET, segments, None).await?)
+    }
+
+    pub(crate) async fn change<T: DeserializeOwned>(&self, segments: &[&str], to: Value) -> Result<(T, Answer), Failure> {
+        self.read(self.ask(Method::POST, segments, Some(to)).await?)
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: Answer) -> Result<(T, Answer), Failure> {
+        let answer = answer.or_refused()?;
         let read = serde_json::from_slice(&answer.body);
         let read = read
             .map_err(|error| Failure::failed(format_args!("{} answered something unexpected ({error}); is --admin right?", self.admin)))?;

@@ -4,7 +4,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::failure::Failure;
-use crate::{check, completions, cursor, groups, later, listen, send, serving, topics};
+use crate::{check, completions, control, cursor, groups, listen, send, serving, topics};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -39,13 +39,10 @@ pub(crate) enum Command {
     Topics(topics::Args),
     Groups(groups::Args),
     Cursor(cursor::Args),
+    Replay(control::Replay),
+    Pause(control::Pause),
+    Resume(control::Resume),
     Completions(completions::Args),
-    #[command(hide = true)]
-    Replay(later::Args),
-    #[command(hide = true)]
-    Pause(later::Args),
-    #[command(hide = true)]
-    Resume(later::Args),
 }
 
 /// Leaves the process, with exit code 2, if the command line is at fault.
@@ -65,12 +62,9 @@ pub(crate) fn run(command: Command) -> Result<(), Failure> {
         Command::Groups(args) => client(groups::run(args)),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
         Command::Cursor(args) => client(cursor::run(args)),
-        Command::Replay(_) => Err(later::not_yet(
-            "replay",
-            "a group of another name in the configuration starts from the oldest message with \"initial_from_oldest\": true",
-        )),
-        Command::Pause(_) => Err(later::not_yet("pause", "a receiver that answers 503 with Retry-After holds its group back")),
-        Command::Resume(_) => Err(later::not_yet("resume", "no group can be paused")),
+        Command::Replay(args) => client(control::replay(args)),
+        Command::Pause(args) => client(control::pause(args)),
+        Command::Resume(args) => client(control::resume(args)),
     }
 }
 

@@ -1,13 +1,13 @@
-//! `mqgate cursor`: the next offset to deliver of every partition, whoever owns it.
+//! `mqgate cursor`: what stands in the store about every partition, whoever owns it.
 
-use pusher::admin::view::{GroupDetail, GroupList, PartitionView};
+use pusher::admin::view::{CursorList, CursorView, GroupList};
 use serde_json::json;
 
 use crate::admin::Admin;
 use crate::failure::Failure;
 use crate::output::{self, Column, grouped};
 
-/// Show the cursors of the whole fleet
+/// Show the stored cursors of the whole fleet
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -16,7 +16,7 @@ Examples:
   mqgate cursor show shop --json   for scripts
 
 A cursor is the next offset to deliver. All before it is delivered, given up on purpose, or skipped
-on record.")]
+on record. What is stored lags behind by up to a commit_interval; `mqgate groups` asks the owner.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     action: Action,
@@ -29,7 +29,10 @@ enum Action {
     /// Every cursor of every group
     List,
     /// One group's, partition by partition
-    Show { group: String },
+    Show {
+        /// The group's name
+        group: String,
+    },
 }
 
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
@@ -41,14 +44,12 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
 
 async fn list(admin: &Admin) -> Result<(), Failure> {
     let (listing, _) = admin.get::<GroupList>(&["groups"]).await?;
-    let mut details = Vec::with_capacity(listing.groups.len());
+    let mut all = Vec::with_capacity(listing.groups.len());
     for group in &listing.groups {
-        let (detail, _) = admin.get::<GroupDetail>(&["groups", &group.group]).await?;
-        details.push(detail);
+        all.push(admin.get::<CursorList>(&["groups", &group.group, "cursors"]).await?.0);
     }
     if admin.json {
-        let cursors: Vec<_> = details.iter().map(|detail| json!({"group": detail.group, "partitions": detail.partitions})).collect();
-        return Ok(output::line(json!({"groups": cursors}))?);
+        return Ok(output::line(json!({"groups": all}))?);
     }
     let columns = [
         Column::Text("GROUP"),
@@ -58,12 +59,12 @@ async fn list(admin: &Admin) -> Result<(), Failure> {
         Column::Number("END"),
         Column::Number("LAG"),
     ];
-    let rows = details.iter().flat_map(|detail| detail.partitions.iter().map(|at| [vec![detail.group.clone()], place(at)].concat()));
+    let rows = all.iter().flat_map(|list| list.cursors.iter().map(|at| [vec![list.group.clone()], place(at)].concat()));
     Ok(output::table(&columns, rows)?)
 }
 
 async fn show(admin: &Admin, group: &str) -> Result<(), Failure> {
-    let (detail, answer) = admin.get::<GroupDetail>(&["groups", group]).await?;
+    let (list, answer) = admin.get::<CursorList>(&["groups", group, "cursors"]).await?;
     if admin.json {
         return Ok(output::line(answer.text())?);
     }
@@ -75,19 +76,16 @@ async fn show(admin: &Admin, group: &str) -> Result<(), Failure> {
         Column::Number("LAG"),
         Column::Number("DONE ABOVE"),
         Column::Text("OWNER"),
-        Column::Text("ITS ADMIN PORT"),
     ];
-    Ok(output::table(&columns, detail.partitions.iter().map(with_owner))?)
+    Ok(output::table(&columns, list.cursors.iter().map(with_owner))?)
 }
 
-fn place(at: &PartitionView) -> Vec<String> {
+fn place(at: &CursorView) -> Vec<String> {
     vec![at.topic.to_string(), at.partition.to_string(), known(at.cursor), known(at.end), known(at.lag)]
 }
 
-fn with_owner(at: &PartitionView) -> Vec<String> {
-    let owner = at.owner.clone().unwrap_or_else(|| "nobody".to_owned());
-    let port = at.owner_admin.clone().unwrap_or_else(|| if at.live.is_some() { "this one" } else { "?" }.to_owned());
-    [place(at), vec![known(at.live.as_ref().map(|live| live.done_set)), owner, port]].concat()
+fn with_owner(at: &CursorView) -> Vec<String> {
+    [place(at), vec![grouped(at.done_records), at.owner.clone().unwrap_or_else(|| "nobody".to_owned())]].concat()
 }
 
 fn known(number: Option<u64>) -> String {
@@ -99,20 +97,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_the_owner_knows_is_asked_of_the_owner() {
-        let at = PartitionView {
-            topic: common::ids::Topic::new("orders").unwrap(),
-            partition: 3,
-            owner: Some("b".into()),
-            owner_admin: Some("10.0.0.2:9091".into()),
-            cursor: Some(1_007),
-            end: Some(1_010),
-            lag: Some(3),
-            trouble: None,
-            live: None,
-        };
-        assert_eq!(with_owner(&at).join(" "), "orders 3 1,007 1,010 3 ? b 10.0.0.2:9091");
-        let unowned = PartitionView { owner: None, owner_admin: None, cursor: None, lag: None, ..at };
-        assert_eq!(with_owner(&unowned).join(" "), "orders 3 ? 1,010 ? ? nobody ?");
+    fn what_is_not_there_yet_is_not_shown_as_zero() {
+        let topic = common::ids::Topic::new("orders").unwrap();
+        let (done, owner) = (vec![[1_009, 1_009]], Some("b".to_owned()));
+        let at = CursorView { topic, partition: 3, cursor: Some(1_007), done, done_records: 1, end: Some(1_010), lag: Some(3), owner };
+        assert_eq!(with_owner(&at).join(" "), "orders 3 1,007 1,010 3 1 b");
+        let unowned = CursorView { owner: None, cursor: None, lag: None, done: Vec::new(), done_records: 0, ..at };
+        assert_eq!(with_owner(&unowned).join(" "), "orders 3 ? 1,010 ? 0 nobody");
     }
 }

@@ -50,6 +50,40 @@ fn a_group_that_cannot_deliver_shows_its_lag_and_why() {
 }
 
 #[test]
+fn a_group_is_paused_resumed_and_its_cursors_are_shown_and_moved() {
+    let gateway = Gateway::start(&["--push", "orders=http://127.0.0.1:1/"]);
+    let file = gateway.file("lines", b"1\n2\n3\n");
+    assert_eq!(gateway.run(&["send", "orders", "--ndjson", "--raw", "--file", file.to_str().unwrap()]).code, Some(0));
+    let group = until(|| {
+        let json: Value = serde_json::from_str(&gateway.run(&["cursor", "list", "--json"]).out).unwrap();
+        let cursors = json["groups"][0]["cursors"].as_array().unwrap();
+        let born = !cursors.is_empty() && cursors.iter().all(|at| at["owner"].is_string() && at["cursor"].is_u64());
+        born.then(|| json["groups"][0]["group"].as_str().unwrap().to_owned())
+    });
+    let table = gateway.run(&["cursor", "list"]).out;
+    assert_eq!(
+        table.lines().next().unwrap().split_whitespace().collect::<Vec<_>>(),
+        ["GROUP", "TOPIC", "PARTITION", "CURSOR", "END", "LAG"]
+    );
+    assert_eq!(table.lines().count(), 5, "{table}");
+    assert!(gateway.run(&["cursor", "show", &group]).out.contains("DONE ABOVE"));
+
+    assert_eq!(gateway.run(&["pause", &group]).out, format!("{group} is paused: no attempt starts until `mqgate resume`.\n"));
+    assert!(gateway.run(&["groups"]).out.contains("paused"));
+    assert_eq!(gateway.run(&["resume", &group]).out, format!("{group} is running.\n"));
+    assert_eq!(gateway.run(&["pause", "nobody"]).code, Some(1));
+
+    let dry = gateway.run(&["replay", &group, "--from", "2020-01-01T00:00:00Z", "--dry-run"]);
+    assert!(dry.out.contains("Nothing was moved (--dry-run).") && dry.out.contains("orders"), "{dry:?}");
+    let moved = gateway.run(&["replay", &group, "--offset", "orders:0=0", "--id", "fix-1"]);
+    assert!(moved.out.ends_with("Moved, under the id fix-1.\n"), "{moved:?}");
+    let again = gateway.run(&["replay", &group, "--offset", "orders:0=0", "--id", "fix-1"]);
+    assert_eq!(again.out, "The replay fix-1 was done before; nothing was written.\n");
+    assert_eq!(gateway.run(&["replay", &group]).code, Some(2), "it does not say from where");
+    assert_eq!(gateway.run(&["replay", &group, "--from", "yesterday"]).code, Some(1));
+}
+
+#[test]
 fn check_gives_the_verdict_and_the_values_in_effect() {
     let configs = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("configs");
     let said = Said::by(mqgate().arg("check").arg(configs.join("standalone.json")));
