@@ -13,6 +13,10 @@ const FOR_EVER: u64 = u64::MAX;
 /// On a clock that also runs while the machine is suspended: a lease must not outlive its session
 /// because nobody counted.
 pub fn boot_time() -> Duration {
+    #[cfg(test)]
+    if let Some(now) = simulated::now() {
+        return now;
+    }
     let now = clock_gettime(ClockId::Boottime);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
@@ -166,6 +170,26 @@ fn within(until: u64) -> bool {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The clock of a thread that simulates several processes.
+#[cfg(test)]
+pub(super) mod simulated {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    thread_local! {
+        static NOW: Cell<Option<Duration>> = const { Cell::new(None) };
+    }
+
+    /// From here on, for this thread.
+    pub(in super::super) fn set(now: Duration) {
+        NOW.set(Some(now));
+    }
+
+    pub(super) fn now() -> Option<Duration> {
+        NOW.get()
+    }
 }
 
 #[cfg(test)]

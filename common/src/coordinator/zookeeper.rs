@@ -35,6 +35,8 @@ mod foreign;
 mod groups;
 mod member;
 mod metrics;
+#[cfg(test)]
+mod model;
 mod outcome;
 mod owned;
 mod paths;
@@ -80,10 +82,10 @@ pub struct ZooKeeperCoordinator {
 impl ZooKeeperCoordinator {
     /// Connects in the background; needs a tokio runtime.
     pub fn open(options: Options, metrics: &Metrics) -> Self {
-        Self::through(Network(options.clone()), &options, metrics)
+        Self::through(Network(options.clone()), options, metrics)
     }
 
-    fn through<D: Door>(door: D, options: &Options, metrics: &Metrics) -> Self {
+    fn through<D: Door>(door: D, options: Options, metrics: &Metrics) -> Self {
         let (asks, asked) = mpsc::channel(MAX_WAITING);
         let trouble = format!("not connected to ZooKeeper at {} yet", options.ensemble);
         let (status, status_receiver) = watch::channel(Status { trouble, ..Status::default() });
@@ -91,9 +93,9 @@ impl ZooKeeperCoordinator {
         let (holder, lease) = Lease::ending();
         let stop = CancellationToken::new();
         let patience = options.session_timeout;
-        let core = Core::new(Wire::new(status_receiver, options), asks, hint, stop.clone(), metrics.clone());
+        let core = Core::new(Wire::new(status_receiver, &options), asks, hint, stop.clone(), metrics.clone());
         let ends = Ends { asks: asked, status, stop: stop.clone() };
-        tokio::spawn(Session::new(door, options.ensemble.clone(), State::new(holder), core.clone(), ends).run());
+        tokio::spawn(Session::new(door, options.ensemble, State::new(holder), core.clone(), ends).run());
         core.background(foreign::watch(core.clone()));
         Self { core, hints, lease, patience, _stop: stop.drop_guard() }
     }

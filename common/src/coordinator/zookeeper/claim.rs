@@ -94,6 +94,7 @@ async fn take(core: &Core, session: i64, at: &GroupPartition, log: &Log, from: &
 }
 
 /// Of an owned partition a missing cursor is put back from memory: the birth would repeat everything.
+/// Not so where a replay came in between, whose cursor is not known any more.
 async fn read(core: &Core, session: i64, at: &GroupPartition, from: &From) -> Result<Nodes, ClaimError> {
     let link = core.wire.on(session).await.ok_or(ClaimError::EpochOver)?;
     let nodes = core.nodes(&link, at).await?;
@@ -117,7 +118,10 @@ struct Plan {
 }
 
 async fn plan(core: &Core, session: i64, at: &GroupPartition, log: &Log, from: &From, nodes: &Nodes) -> Result<Plan, ClaimError> {
-    let memory = if let (From::Former(owned), None) = (from, &nodes.cursor) { Some(cursor::encode(owned.cursor)) } else { None };
+    let memory = match from {
+        From::Former(owned) if nodes.lack_only_what_we_wrote(owned) => Some(cursor::encode(owned.cursor)),
+        From::Former(_) | From::Nobody { .. } => None,
+    };
     let mut found = nodes.found();
     if let (Some(text), From::Former(owned)) = (&memory, from) {
         found.cursor = Some(claim::Node { text: text.as_bytes(), mzxid: owned.base.mzxid.unsigned_abs() });

@@ -70,6 +70,11 @@ impl Nodes {
         Base { cursor: version(&self.cursor), done: version(&self.done), mzxid: self.cursor.as_ref().map_or(0, |cursor| cursor.mzxid) }
     }
 
+    /// The cursor is missing, and nobody else wrote the done set since.
+    pub(super) fn lack_only_what_we_wrote(&self, owned: &Owned) -> bool {
+        self.cursor.is_none() && self.done.as_ref().is_none_or(|done| done.mzxid == owned.base.mzxid)
+    }
+
     pub(super) fn header(&self) -> Option<node::Header> {
         node::header(&self.done.as_ref()?.data).ok()
     }
@@ -183,6 +188,20 @@ mod tests {
         let mut anew = nodes(1, 10, ME);
         anew.cursor = Some(node("0", 3, 12));
         assert_eq!(verdict(&anew), Verdict::Moved);
+    }
+
+    /// Found by the model test: a replay, and then its cursor deleted before the owner had seen it.
+    #[test]
+    fn a_cursor_deleted_after_a_replay_is_not_put_back_from_memory() {
+        let mut replayed = nodes(7, 12, ME);
+        replayed.cursor = None;
+        assert_eq!(verdict(&replayed), Verdict::Moved);
+        assert!(!replayed.lack_only_what_we_wrote(&owned()));
+        let mut ours = nodes(1, 10, ME);
+        ours.cursor = None;
+        assert!(ours.lack_only_what_we_wrote(&owned()));
+        ours.done = None;
+        assert!(ours.lack_only_what_we_wrote(&owned()));
     }
 
     #[test]
