@@ -79,14 +79,15 @@ pub(crate) struct EpochGate {
 
 impl Gate for EpochGate {
     fn shut_since(&self) -> Option<Instant> {
-        let now = Instant::now();
-        if let Some(lost_for) = self.lease.lost_for() {
-            return Some(now.checked_sub(lost_for).unwrap_or(now));
-        }
         let Allowed { permission, losses, cuts: _ } = *self.allowed.borrow();
+        let (holds, losses_now) = self.lease.look();
         // A loss that the permission does not know of is to be followed by a cut.
-        let open = permission == Permission::Run && losses == self.lease.losses() && losses.sessions == self.session;
-        (!open).then_some(now)
+        if holds && permission == Permission::Run && losses == losses_now && losses.sessions == self.session {
+            return None;
+        }
+        let now = Instant::now();
+        let since = self.lease.lost_for().and_then(|lost_for| now.checked_sub(lost_for));
+        Some(since.unwrap_or(now))
     }
 }
 

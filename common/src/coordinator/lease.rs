@@ -73,25 +73,29 @@ impl Lease {
     /// Asked immediately before every attempt. It reads the clock: a process that was frozen finds
     /// out here, before any of its timers has fired.
     pub fn holds(&self) -> bool {
-        let until = self.until.load(Ordering::Acquire);
-        self.term.borrow().holds && within(until)
+        self.look().0
     }
 
     /// Those of now. The same before and after something was done: it held all the time, or did
     /// not all the time.
     pub fn losses(&self) -> Losses {
+        self.look().1
+    }
+
+    /// Both, as of one moment.
+    pub fn look(&self) -> (bool, Losses) {
         // In this order: whoever sees an end that was put off sees the loss before it.
         let until = self.until.load(Ordering::Acquire);
         let Term { holds, losses } = *self.term.borrow();
-        let unsaid = holds && !within(until);
-        Losses { lapses: losses.lapses + u64::from(unsaid), ..losses }
+        let within = within(until);
+        let unsaid = holds && !within;
+        (holds && within, Losses { lapses: losses.lapses + u64::from(unsaid), ..losses })
     }
 
     /// For how long it has not held, since the machine's start if it never did; `None` if it holds.
     pub fn lost_for(&self) -> Option<Duration> {
         let until = self.until.load(Ordering::Acquire);
-        let holds = self.term.borrow().holds && within(until);
-        (!holds).then(|| Duration::from_millis(millis(boot_time()).saturating_sub(until)))
+        (!self.holds()).then(|| Duration::from_millis(millis(boot_time()).saturating_sub(until)))
     }
 
     /// Waits until it begins or ends, or did so since the last call; for ever if it never will.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use common::config::{self, GroupConfig, Overrides, PusherConfig, Role};
 use common::coordinator::{Coordinator, ZooKeeperCoordinator};
 use common::ids::{GroupName, GroupPartition, Partition, Topic};
@@ -12,11 +13,17 @@ use common::queue::{Ack, Queue};
 use common::record::{Message, Payload};
 use common::store::Store;
 use common::telemetry::Metrics;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http_body_util::{BodyExt, Empty};
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use integration_tests::receiver::{Answer, Receiver};
 use integration_tests::relay::{Flow, Relay};
 use integration_tests::request::Seen;
 use integration_tests::wait;
 use pusher::{GroupSetup, Pusher};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -67,8 +74,12 @@ impl Log {
     }
 }
 
+/// Asks the admin API, without a port.
+type Get = Box<dyn Fn(&str) -> BoxFuture<'static, Value> + Send + Sync>;
+
 struct Machine {
     coordinator: Arc<ZooKeeperCoordinator>,
+    v1: Get,
     drain: CancellationToken,
     run: JoinHandle<Result<(), pusher::StartError>>,
 }
@@ -82,12 +93,20 @@ impl Machine {
         let coordinator = Arc::new(open(world.options(servers)));
         let setup =
             |config: &GroupConfig| GroupSetup { config: config.clone(), queue: log.queue.clone(), coordinator: coordinator.clone() };
-        let config = PusherConfig { instance: instance.into(), session_timeout: SESSION, ..log.config.pusher.clone() };
+        let admin = ([10, 0, 0, instance.as_bytes()[0]], 9091).into();
+        let config = PusherConfig { admin, instance: instance.into(), session_timeout: SESSION, ..log.config.pusher.clone() };
         let setups: Vec<_> = log.config.groups.iter().map(setup).collect();
         let pusher = Pusher::start(&config, &setups, Metrics::new("test").registry()).unwrap();
+        let v1 = TowerToHyperService::new(pusher.admin_routes(log.queue.clone()));
+        let v1: Get = Box::new(move |path: &str| {
+            let asked = v1.call(hyper::Request::get(path).body(Empty::<Bytes>::new()).unwrap());
+            let answer =
+                async move { serde_json::from_slice(&asked.await.unwrap().into_body().collect().await.unwrap().to_bytes()).unwrap() };
+            answer.boxed()
+        });
         let drain = CancellationToken::new();
         let run = tokio::spawn(pusher.run(drain.clone()));
-        Self { coordinator, drain, run }
+        Self { coordinator, v1, drain, run }
     }
 
     async fn stop(self) {
@@ -217,4 +236,37 @@ async fn a_member_that_is_cut_off_is_replaced_and_comes_back_by_itself() {
     assert!(again < 500, "{again} were delivered twice");
     b.stop().await;
     a.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_member_shows_every_partition_of_the_fleet_and_where_to_ask_for_more() {
+    let world = World::fresh().await;
+    let receiver = Receiver::ok().await;
+    let log = Log::new(&[("g", &receiver)]).await;
+    let (a, b) = (Machine::start("a", &world, &log), Machine::start("b", &world, &log));
+    until_shared(&a, "g", &[("a", 6), ("b", 6)], TAKEOVER).await;
+    log.post_all(0..100).await;
+    receiver.until_done(100, TAKEOVER).await;
+    let caught_up = async || {
+        let detail = (a.v1)("/groups/g").await;
+        let partitions = detail["partitions"].as_array().unwrap().clone();
+        partitions.iter().all(|of| of["lag"] == 0).then_some(partitions)
+    };
+    let partitions = wait::until("what b has done is stored", TAKEOVER, caught_up).await;
+    assert_eq!(partitions.len(), 12);
+    for of in &partitions {
+        let of_b = of["owner"] == "b";
+        assert!(of_b || of["owner"] == "a", "{of}");
+        assert_eq!((of["live"].is_null(), &of["owner_admin"]), (of_b, &if of_b { json!("10.0.0.98:9091") } else { json!(null) }), "{of}");
+    }
+    assert_eq!(partitions.iter().map(|of| of["cursor"].as_u64().unwrap()).sum::<u64>(), 100);
+    let list = (b.v1)("/groups").await;
+    assert_eq!(
+        (&list["groups"][0]["partitions"], &list["groups"][0]["owned"], &list["groups"][0]["lag"]),
+        (&json!(12), &json!(6), &json!(0))
+    );
+    let cursors = (b.v1)("/groups/g/cursors").await;
+    assert!(cursors["cursors"].as_array().unwrap().iter().all(|of| of["owner"].is_string() && of["cursor"] == of["end"]), "{cursors}");
+    a.stop().await;
+    b.stop().await;
 }
