@@ -29,7 +29,7 @@ pub struct Gateway {
 
 impl Gateway {
     /// With its file written, and not started yet.
-    fn new(setup: Setup) -> Self {
+    pub(crate) fn new(setup: Setup) -> Self {
         crate::producer::install_tls_provider();
         let (api, admin) = (crate::ports::free(), crate::ports::free());
         let dir = tempfile::tempdir().unwrap();

@@ -22,6 +22,7 @@ mod configuration;
 pub mod security;
 pub mod tools;
 mod topics;
+pub mod trio;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {

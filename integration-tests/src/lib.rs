@@ -4,6 +4,7 @@
 
 pub mod binary;
 pub mod black_hole;
+pub mod chaos;
 pub mod cluster;
 pub mod freeze;
 pub mod gateway;

@@ -109,7 +109,8 @@ impl Trio {
         wait::until("the brokers serve", Duration::from_secs(90), || {
             let client = client.clone();
             async move {
-                let metadata = move || client.fetch_metadata(None, Duration::from_secs(2)).is_ok_and(|found| found.brokers().len() >= count);
+                let metadata =
+                    move || client.fetch_metadata(None, Duration::from_secs(2)).is_ok_and(|found| found.brokers().len() >= count);
                 tokio::task::spawn_blocking(metadata).await.unwrap().then_some(())
             }
         })

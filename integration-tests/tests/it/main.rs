@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::too_many_lines, clippy::large_futures)]
 
 mod bounds;
+mod chaos;
 mod clients;
 mod connecting;
 mod crash;

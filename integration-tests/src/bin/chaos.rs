@@ -1,0 +1,28 @@
+//! The chaos run as a command. `MQGATE_BIN` names the binary under test; without it the release build is used.
+//!
+//!     cargo run --release -p integration-tests --bin chaos -- --seed 7 --minutes 30
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use integration_tests::chaos::Chaos;
+
+fn main() -> ExitCode {
+    let (mut seed, mut minutes) = (1, 3.0);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    for pair in words.chunks(2) {
+        match pair {
+            [name, value] if name == "--seed" => seed = value.parse().expect("--seed takes a number"),
+            [name, value] if name == "--minutes" => minutes = value.parse().expect("--minutes takes a number"),
+            _ => {
+                eprintln!("usage: chaos [--seed N] [--minutes M]");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let chaos = Chaos { seed, duration: Duration::from_secs_f64(minutes * 60.0) };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
+    let report = runtime.block_on(chaos.play(|line| eprintln!("{line}")));
+    println!("{report}");
+    ExitCode::from(u8::from(report.lost() + report.reordered() + report.overlapping() > 0))
+}

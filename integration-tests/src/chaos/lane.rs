@@ -1,0 +1,43 @@
+//! One kind of process is broken by one lane, one fault after the other.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio_util::sync::CancellationToken;
+
+use super::faults::Journal;
+
+pub(super) struct Lane {
+    pub(super) random: StdRng,
+    pub(super) journal: Journal,
+    end: CancellationToken,
+}
+
+impl Lane {
+    /// `number` keeps lanes of one seed apart.
+    pub(super) fn new(seed: u64, number: u64, journal: Journal, end: &CancellationToken) -> Self {
+        let random = StdRng::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number));
+        Self { random, journal, end: end.clone() }
+    }
+
+    /// A pause between two faults; `false` once no more are asked for.
+    pub(super) async fn next(&mut self) -> bool {
+        let pause = self.seconds(4.0, 16.0);
+        self.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_some()
+    }
+
+    pub(super) fn seconds(&mut self, least: f64, most: f64) -> Duration {
+        Duration::from_secs_f64(self.random.random_range(least..most))
+    }
+
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        self.random.random_range(0..count)
+    }
+
+    /// A fault lasts so long, whether or not the run is over.
+    pub(super) async fn hold(&mut self, least: f64, most: f64) {
+        let pause = self.seconds(least, most);
+        tokio::time::sleep(pause).await;
+    }
+}
