@@ -30,6 +30,7 @@ macro_rules! coordinator_conformance {
     ($fresh:ident) => {
         $crate::coordinator_conformance!(@ $fresh, begin: [
             birth_is_written_once, a_group_with_a_cursor_is_not_new, nothing_is_claimed_before_birth, a_new_group_begins_at_its_birth,
+            a_crash_half_way_through_the_first_claims_loses_no_start,
             a_partition_beyond_the_birth_list_starts_at_its_first_offset, a_group_born_before_its_topic_misses_no_message,
             a_cursor_of_an_old_tool_is_taken_up, an_unreadable_cursor_stops_the_partition, a_topic_created_anew_is_found_out,
             what_retention_took_is_counted, a_cursor_past_the_end_goes_to_the_end,

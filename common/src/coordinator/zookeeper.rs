@@ -95,7 +95,8 @@ impl ZooKeeperCoordinator {
         let patience = options.session_timeout;
         let core = Core::new(Wire::new(status_receiver, &options), asks, hint, stop.clone(), metrics.clone());
         let ends = Ends { asks: asked, status, stop: stop.clone() };
-        tokio::spawn(Session::new(door, options.ensemble, State::new(holder), core.clone(), ends).run());
+        let state = State::new(holder, options.ensemble.chroot().len());
+        tokio::spawn(Session::new(door, options.ensemble, state, core.clone(), ends).run());
         core.background(foreign::watch(core.clone()));
         Self { core, hints, lease, patience, _stop: stop.drop_guard() }
     }

@@ -30,7 +30,8 @@ pub(super) async fn join(core: Core, member: Member) -> Result<(), CoordinatorEr
             "what this process serves takes {bytes} bytes in ZooKeeper, which is too much; let more instances share it"
         )));
     }
-    let before = core.ask(|state| state.member.clone()).await?;
+    let joining = member.clone();
+    let before = core.ask(move |state| state.begin_join(&joining)).await??;
     core.say_missing(Some(NOT_YET.to_owned()));
     loop {
         let link = core.wire.link().await?;

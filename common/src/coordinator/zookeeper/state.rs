@@ -8,6 +8,10 @@ use super::outcome::Owned;
 use super::paths;
 use crate::ids::{Epoch, GroupPartition};
 
+/// The ephemeral paths of one session. Its end writes all of them in one transaction, and one of
+/// more than 1 MiB can take an ensemble down for good.
+const MAX_PATH_BYTES: usize = 512 * 1024;
+
 pub(super) struct State {
     pub(super) session: Option<i64>,
     /// As the servers granted it.
@@ -22,14 +26,23 @@ pub(super) struct State {
     owned: HashMap<GroupPartition, Owned>,
     /// With a write under way: one at a time for each partition.
     busy: HashSet<GroupPartition>,
+    /// Of the path before each node's.
+    chroot_bytes: usize,
+    /// Of owner nodes, those that are being claimed included.
+    owner_bytes: usize,
+    /// Of what says that this process is in the fleet.
+    member_bytes: usize,
     lease: LeaseHolder,
     /// Send time of the last acknowledged write.
     pub(super) last_write: Duration,
 }
 
 impl State {
-    pub(super) fn new(lease: LeaseHolder) -> Self {
+    pub(super) fn new(lease: LeaseHolder, chroot_bytes: usize) -> Self {
         Self {
+            chroot_bytes,
+            owner_bytes: 0,
+            member_bytes: 0,
             session: None,
             timeout: Duration::ZERO,
             member: None,
@@ -55,6 +68,7 @@ impl State {
         self.joined = None;
         self.lease.end();
         self.busy.clear();
+        self.owner_bytes = 0;
         std::mem::take(&mut self.owned).len()
     }
 
@@ -84,6 +98,7 @@ impl State {
         self.joined = None;
         self.withdrawn = false;
         self.owned.clear();
+        self.owner_bytes = 0;
         self.lease.end();
     }
 
@@ -131,8 +146,42 @@ impl State {
         }
         let session = self.joined.ok_or_else(|| CoordinatorError::Unavailable("this process is not in the fleet yet".into()))?;
         let instance = member.instance.clone();
+        let bytes = self.path_bytes(&paths::owner(at));
+        if self.member_bytes + self.owner_bytes + bytes > MAX_PATH_BYTES {
+            let owned = self.owned.len();
+            return Err(CoordinatorError::Refused(format!(
+                "{at} cannot be claimed: the nodes of the {owned} partitions that this process owns take {MAX_PATH_BYTES} bytes of paths already, \
+                and the end of a session with more could take ZooKeeper down; let more processes share them"
+            ))
+            .into());
+        }
         self.occupy(at)?;
+        self.owner_bytes += bytes;
         Ok((session, instance))
+    }
+
+    fn path_bytes(&self, path: &str) -> usize {
+        self.chroot_bytes + path.len()
+    }
+
+    fn given_up(&mut self, at: &GroupPartition) {
+        self.owner_bytes = self.owner_bytes.saturating_sub(self.path_bytes(&paths::owner(at)));
+    }
+
+    /// Before it joins: what it serves must leave room for what it is to own.
+    pub(super) fn begin_join(&mut self, member: &Member) -> Result<Option<Member>, CoordinatorError> {
+        let ids: usize = member.groups.keys().map(|group| self.path_bytes(&paths::id(group, &member.instance))).sum();
+        let bytes = self.path_bytes(&paths::member(&member.instance)) + ids;
+        if bytes > MAX_PATH_BYTES / 2 {
+            let groups = member.groups.len();
+            return Err(CoordinatorError::Refused(format!(
+                "the names of the {groups} groups that this process serves take {bytes} bytes of paths in ZooKeeper, and at most {} leave room for \
+                their partitions; let others serve some of them",
+                MAX_PATH_BYTES / 2
+            )));
+        }
+        self.member_bytes = bytes;
+        Ok(self.member.clone())
     }
 
     /// What is adopted, and the instance that owns it.
@@ -165,14 +214,17 @@ impl State {
         self.busy.remove(at);
         match owned {
             Some(owned) if self.member.is_some() => drop(self.owned.insert(at.clone(), owned)),
-            _ => drop(self.owned.remove(at)),
+            _ => {
+                self.owned.remove(at);
+                self.given_up(at);
+            }
         }
     }
 
     /// What was begun has changed nothing.
     pub(super) fn end_unchanged(&mut self, session: i64, at: &GroupPartition) {
-        if self.session == Some(session) {
-            self.busy.remove(at);
+        if self.session == Some(session) && self.busy.remove(at) && !self.owned.contains_key(at) {
+            self.given_up(at);
         }
     }
 
@@ -216,7 +268,7 @@ mod tests {
 
     fn joined() -> (State, Lease) {
         let (holder, lease) = Lease::ending();
-        let mut state = State::new(holder);
+        let mut state = State::new(holder, 0);
         state.session_is(1, T);
         state.member = Some(member("me"));
         state.joined(1, boot_time());
@@ -252,6 +304,29 @@ mod tests {
         assert_eq!(state.at_rest(&at, Epoch(5)), Some(None));
         state.end_unchanged(1, &at);
         assert_eq!(state.at_rest(&at, Epoch(5)), Some(Some(owned(5))));
+    }
+
+    #[test]
+    fn what_one_session_owns_is_bounded_by_the_bytes_of_its_paths() {
+        let (mut state, _lease) = joined();
+        let scene = Scene::new(&"g".repeat(255), &"t".repeat(249));
+        let each = paths::owner(&scene.at(1000)).len();
+        let fits = MAX_PATH_BYTES / each;
+        for number in 0..u32::try_from(fits).unwrap() {
+            state.begin_claim(&scene.at(1000 + number)).unwrap();
+            state.end(1, &scene.at(1000 + number), Some(owned(5)));
+        }
+        let refused = state.begin_claim(&scene.at(9999)).unwrap_err().to_string();
+        assert!(refused.contains(&format!("the {fits} partitions that this process owns")), "{refused}");
+        state.begin_store(&scene.at(1000), Epoch(5)).unwrap();
+        state.end_unchanged(1, &scene.at(1000));
+        assert!(state.begin_claim(&scene.at(9999)).is_err(), "still owned");
+        state.begin_store(&scene.at(1000), Epoch(5)).unwrap();
+        state.end(1, &scene.at(1000), None);
+        for _ in 0..2 {
+            state.begin_claim(&scene.at(9999)).unwrap();
+            state.end_unchanged(1, &scene.at(9999));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use common::coordinator::{
-    Birth, ClaimError, Commit, Coordinator, CoordinatorError, MemberGroup, Replay, ReplayTarget, ZooKeeperCoordinator,
+    Birth, ClaimError, Commit, Coordinator, CoordinatorError, Member, MemberGroup, Replay, ReplayTarget, ZooKeeperCoordinator,
 };
 use common::ids::{GroupPartition, Offset, Partition, Topic};
 use futures_util::{StreamExt, stream};
@@ -37,7 +37,7 @@ fn watches(of: &str) -> u32 {
 #[tokio::test]
 async fn two_thousand_partitions_on_one_session_outlive_a_reconnect_and_watches_are_bounded() {
     let world = World::fresh().await;
-    let servers = integration_tests::zookeeper::ZooKeeper::start().await;
+    let mut servers = integration_tests::zookeeper::ZooKeeper::start().await;
     let relay = Relay::start(servers.addr(0)).await;
     let owner = open(world.options(&relay.addr().to_string()));
     settle(&owner, "owner").await;
@@ -72,9 +72,38 @@ async fn two_thousand_partitions_on_one_session_outlive_a_reconnect_and_watches_
     stored(owner.commit(&commits).await);
     assert_eq!(owner.moved(&commits.iter().map(|commit| (commit.at.clone(), commit.epoch)).collect::<Vec<_>>()).await, Ok(vec![]));
 
+    // The servers go and come back: every session has its whole time again.
+    servers.restart(0).await;
+    wait::until("both are connected again", SESSION * 2, async || {
+        (owner.missing().is_empty() && waiting.missing().is_empty()).then_some(())
+    })
+    .await;
+    stored(owner.commit(&commits).await);
+
     // The end of a partition beyond the watches is found by the next try.
     owner.leave().await.unwrap();
     wait::until("the last one is free", SESSION, async || waiting.claim(&partition(PARTITIONS - 1), log()).await.ok()).await;
+}
+
+/// The end of a session deletes all of its nodes in one transaction, which must not become too large.
+#[tokio::test]
+async fn one_session_takes_no_more_than_servers_can_end() {
+    let world = World::fresh().await;
+    let coordinator = world.member("one").await;
+    let long = |number| GroupPartition { topic: Topic::new(&"t".repeat(249)).unwrap(), partition: Partition(number), ..at() };
+    let birth = Birth { topic_id: None, start: Vec::new() };
+    coordinator.birth(&at().group, &long(0).topic, birth, &[]).await.unwrap();
+    let claims = stream::iter(0..2000).map(|number| {
+        let coordinator = &coordinator;
+        async move { coordinator.claim(&long(number), log()).await }
+    });
+    let claims: Vec<_> = claims.buffered(AT_ONCE).collect().await;
+    let taken = claims.iter().filter(|claim| claim.is_ok()).count();
+    assert!((1500..1900).contains(&taken), "{taken}");
+    let Some(Err(refused)) = claims.last() else { panic!("it was taken") };
+    assert!(refused.to_string().contains("let more processes share them"), "{refused}");
+    assert!(coordinator.missing().is_empty() && coordinator.lease().holds());
+    coordinator.leave().await.unwrap();
 }
 
 #[tokio::test]
@@ -101,18 +130,20 @@ async fn what_no_server_takes_is_refused_here_and_costs_no_connection() {
 }
 
 #[tokio::test]
-async fn a_member_of_four_thousand_groups_is_in_all_of_them() {
+async fn a_member_of_three_thousand_groups_is_in_all_of_them_and_one_of_many_more_is_refused() {
     let world = World::fresh().await;
     let coordinator = world.coordinator();
     let served = MemberGroup { topics: vec![Topic::new("t").unwrap()], config: "0123456789abcdef".into() };
-    let groups: BTreeMap<_, _> = (0..4000).map(|number| (format!("{number:032x}"), served.clone())).collect();
-    coordinator.join(common::coordinator::Member { groups: groups.clone(), ..member("one") }).await.unwrap();
+    let serving = |count: u32| {
+        let groups: BTreeMap<_, _> = (0..count).map(|number| (format!("g{number:05}"), served.clone())).collect();
+        Member { groups, ..member("one") }
+    };
+    let refused = coordinator.join(serving(6000)).await.unwrap_err();
+    assert!(refused.to_string().contains("the names of the 6000 groups"), "{refused}");
+    coordinator.join(serving(3000)).await.unwrap();
     let mut tool = world.tool();
-    for group in [groups.keys().next(), groups.keys().last()].into_iter().flatten() {
-        assert_eq!(tool.children(&world.path(&format!("/consumers/{group}/ids"))), ["one"]);
-    }
+    let ids = ["g00000", "g02999"].map(|group| world.path(&format!("/consumers/{group}/ids")));
+    ids.iter().for_each(|ids| assert_eq!(tool.children(ids), ["one"]));
     coordinator.leave().await.unwrap();
-    for group in [groups.keys().next(), groups.keys().last()].into_iter().flatten() {
-        assert!(tool.children(&world.path(&format!("/consumers/{group}/ids"))).is_empty());
-    }
+    ids.iter().for_each(|ids| assert!(tool.children(ids).is_empty()));
 }

@@ -43,6 +43,21 @@ pub async fn a_new_group_begins_at_its_birth(harness: &dyn Harness) {
     assert_eq!(scene.stands(&*coordinator, 2).await, None);
 }
 
+/// What came in between is not passed over by those that were not claimed before the crash.
+pub async fn a_crash_half_way_through_the_first_claims_loses_no_start(harness: &dyn Harness) {
+    let scene = Scene::new("g", "t");
+    let coordinator = member_of(harness).await;
+    scene.born(&*coordinator).await;
+    scene.claimed(&*coordinator, 0).await;
+    drop(coordinator);
+    let coordinator = member_of(harness).await;
+    let at_the_end = Birth { topic_id: Some(topic_id(1)), start: vec![Offset(100); 3] };
+    coordinator.birth(&scene.group, &scene.topic, at_the_end, &[log(0, 100); 3]).await.unwrap();
+    for partition in 0..3 {
+        assert_eq!(scene.claimed(&*coordinator, partition).await.progress, progress(10, []), "partition {partition}");
+    }
+}
+
 pub async fn a_partition_beyond_the_birth_list_starts_at_its_first_offset(harness: &dyn Harness) {
     let scene = Scene::new("g", "t");
     let coordinator = member_of(harness).await;
