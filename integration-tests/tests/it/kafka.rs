@@ -15,11 +15,13 @@ use tokio::time::timeout;
 
 mod conformance;
 mod create;
+mod delivering;
 mod moving;
 mod outages;
 mod produce;
 mod read;
 mod secured;
+mod serving;
 mod trouble;
 
 const PATIENCE: Duration = Duration::from_secs(20);

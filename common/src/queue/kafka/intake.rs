@@ -16,7 +16,7 @@ use super::outcome;
 use super::producer::{FollowUp, Lane, Waiting};
 use super::settings::{BATCH_BYTES, Batching};
 use super::site::Site;
-use super::topics::{Known, Limit, Pending, Standing, Topics};
+use super::topics::{Known, Limit, News, Pending, Standing, Topics};
 use super::wire;
 use crate::ids::{Offset, Partition, Topic};
 use crate::queue::{Ack, NotWritten, ProduceError, Produced, QueueError};
@@ -80,7 +80,7 @@ impl Intake {
     }
 
     /// As [`Self::describe`], but "there is none" counts only if it is said for a while. Within 2 s.
-    pub(super) async fn describe_surely(&self, topic: &Topic) -> Result<Option<Description>, QueueError> {
+    pub(super) async fn describe_surely(self: &Arc<Self>, topic: &Topic) -> Result<Option<Description>, QueueError> {
         let began = Instant::now();
         let asked = async {
             loop {
@@ -94,7 +94,7 @@ impl Intake {
     }
 
     /// What the cluster says of a topic, remembered.
-    pub(super) async fn describe(&self, topic: &Topic) -> Result<Option<Description>, QueueError> {
+    pub(super) async fn describe(self: &Arc<Self>, topic: &Topic) -> Result<Option<Description>, QueueError> {
         let found = self.cluster.describe(topic).await?;
         if let Some(found) = &found {
             self.learned(topic, found);
@@ -102,9 +102,15 @@ impl Intake {
         Ok(found)
     }
 
-    pub(super) fn learned(&self, topic: &Topic, found: &Description) {
-        if self.topics_mut().learn(topic, found, Instant::now()) {
+    pub(super) fn learned(self: &Arc<Self>, topic: &Topic, found: &Description) {
+        let news = self.topics_mut().learn(topic, found, Instant::now());
+        if news != News::None {
             self.changed();
+        }
+        if news == News::Changed {
+            // By itself, the producer would go on with the partitions that it knows for five minutes.
+            let (this, topic) = (Arc::clone(self), topic.clone());
+            self.runtime.spawn(async move { this.remind_client(&topic).await });
         }
     }
 

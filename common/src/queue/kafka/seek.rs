@@ -102,7 +102,7 @@ impl Intake {
     }
 
     /// Its own knowledge of topics may be older than ours.
-    async fn remind_client(&self, topic: &Topic) {
+    pub(super) async fn remind_client(&self, topic: &Topic) {
         let (client, name) = (self.lane().client(), topic.as_str().to_owned());
         let asked = spawn_blocking(move || client.client().fetch_metadata(Some(&name), Duration::from_secs(1)).map(drop)).await;
         debug!(%topic, ?asked, "the Kafka producer was asked to look for a topic that it did not know");

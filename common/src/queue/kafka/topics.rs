@@ -60,6 +60,15 @@ pub(super) enum Standing {
     Unclear,
 }
 
+/// What an answer of the cluster has told of a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    None,
+    Appeared,
+    /// It has more partitions, or is another one of that name.
+    Changed,
+}
+
 /// What became of a message whose topic is not known.
 pub(super) enum Enlisted {
     /// It waits, and somebody looks for the topic.
@@ -161,19 +170,19 @@ impl Topics {
         }
     }
 
-    /// Whether that is news. A topic that is being looked for stays so: whoever looks will find it.
-    pub(super) fn learn(&mut self, topic: &Topic, found: &Description, now: Instant) -> bool {
+    /// A topic that is being looked for stays so: whoever looks will find it.
+    pub(super) fn learn(&mut self, topic: &Topic, found: &Description, now: Instant) -> News {
         match self.states.get_mut(topic) {
-            Some(State::Sought { .. }) => false,
+            Some(State::Sought { .. }) => News::None,
             Some(State::Known(known)) => {
-                let news = (known.partitions, known.id) != (found.partitions, found.id);
+                let same = (known.partitions, known.id) == (found.partitions, found.id);
                 let limit = if known.id == found.id { known.limit } else { None };
                 *known = Known { partitions: found.partitions, id: found.id, seen: now, limit };
-                news
+                if same { News::None } else { News::Changed }
             }
             _ => {
                 self.establish(topic, found, now);
-                true
+                News::Appeared
             }
         }
     }
@@ -269,8 +278,9 @@ mod tests {
         assert_eq!(topics.standing(&topic("t"), now + MISSING_FOR), Standing::Unclear);
         assert!(matches!(topics.enlist(pending("t", "1"), now), Enlisted::LookFor));
         assert_eq!(values(&topics.lose(&topic("t"), now)), [b"1"]);
-        assert!(topics.learn(&topic("t"), &FOUND, now));
-        assert!(!topics.learn(&topic("t"), &FOUND, now));
+        let more = Description { partitions: 4, id: None };
+        let learned = [&FOUND, &FOUND, &more].map(|found| topics.learn(&topic("t"), found, now));
+        assert_eq!(learned, [News::Appeared, News::None, News::Changed]);
         assert_eq!(topics.unknown, 0);
     }
 

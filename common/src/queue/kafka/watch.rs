@@ -69,7 +69,7 @@ pub(super) async fn seek_brokers(intake: Weak<Intake>, site: Arc<Site>, readers:
 }
 
 /// Every topic, remembered.
-pub(super) async fn look(intake: &Intake) -> Result<Vec<TopicInfo>, QueueError> {
+pub(super) async fn look(intake: &Arc<Intake>) -> Result<Vec<TopicInfo>, QueueError> {
     let names = intake.cluster.names().await?;
     let found = intake.cluster.describe_all(&names).await?;
     let mut infos = Vec::with_capacity(names.len());

@@ -190,6 +190,21 @@ async fn a_missing_topic_is_said_soon_slows_nobody_and_is_not_created() {
 }
 
 #[tokio::test]
+async fn partitions_that_were_added_are_used_soon() {
+    let kafka = Kafka::shared(Version::Four).await;
+    let queue = queue(&kafka);
+    let topic = fresh("added");
+    kafka.create_topic(topic.as_str(), 1, &[]).await;
+    produce(&queue, keyed(&topic, "k", "x")).await.unwrap();
+    kafka.add_partitions(topic.as_str(), 3).await;
+    let used = async || {
+        let partitions = spread(&queue, (0..20).map(|n| keyed(&topic, &format!("k{n}"), "x"))).await;
+        (partitions.len() == 3).then_some(())
+    };
+    wait::until("new partitions are used", PATIENCE, used).await;
+}
+
+#[tokio::test]
 async fn every_compression_is_read_back() {
     let kafka = Kafka::shared(Version::Four).await;
     let topic = fresh("compressed");
