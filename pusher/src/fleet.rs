@@ -43,6 +43,9 @@ mod wanted;
 /// Orders that wait for the fleet's loop; it never keeps one waiting for long.
 const MAX_WAITING: usize = 4;
 
+/// A coordinator that does not answer holds up nobody's end for longer.
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(4);
+
 /// What the partitions of a fleet share.
 pub(crate) struct Shared {
     pub(crate) coordinator: Arc<dyn Coordinator>,
@@ -175,8 +178,10 @@ impl Fleet {
     pub(crate) async fn run(mut self, drain: CancellationToken) -> Result<(), StartError> {
         let served = self.serve(&drain).await;
         self.let_everything_go().await;
-        if let Err(error) = self.shared.coordinator.leave().await {
-            warn!(%error, "leaving the fleet failed; what was owned stays so until the session ends");
+        let left = tokio::time::timeout(LEAVE_TIMEOUT, self.shared.coordinator.leave()).await;
+        let trouble = left.map_or_else(|_| Some("no answer".to_owned()), |left| left.err().map(|error| error.to_string()));
+        if let Some(error) = trouble {
+            warn!(error, "leaving the fleet failed; what was owned stays so until the session ends");
         }
         // Nobody commits any more; the coordinator is to be free for whoever closes it.
         self.committing.abort();
