@@ -98,6 +98,15 @@ impl Cluster {
         format!("{}{path}", self.chroot)
     }
 
+    /// Makes the brokers known in this chroot too, as if Kafka lived there.
+    pub fn register_brokers(&self) {
+        let mut tool = self.tool();
+        for id in tool.children("/brokers/ids") {
+            let registration = tool.get(&format!("/brokers/ids/{id}")).expect("the broker runs");
+            tool.put(&self.path(&format!("/brokers/ids/{id}")), &registration);
+        }
+    }
+
     /// The cursor of each partition that has one, as an old tool reads it.
     pub fn cursors(&self, group: &str, topic: &str) -> BTreeMap<u32, u64> {
         self.texts(group, "offsets", topic).into_iter().map(|(p, text)| (p, text.parse().unwrap_or_else(|_| panic!("{text:?}")))).collect()
@@ -106,6 +115,15 @@ impl Cluster {
     /// The instance that owns each owned partition, as an old tool reads it.
     pub fn owners(&self, group: &str, topic: &str) -> BTreeMap<u32, String> {
         self.texts(group, "owners", topic)
+    }
+
+    /// The same of several groups, with one question.
+    pub fn owners_of(&self, groups: &[String], topic: &str, partitions: u32) -> BTreeMap<String, BTreeMap<u32, String>> {
+        let path = |group: &str, partition| self.path(&format!("/consumers/{group}/owners/{topic}/{partition}"));
+        let paths: Vec<String> = groups.iter().flat_map(|group| (0..partitions).map(move |partition| path(group, partition))).collect();
+        let found = self.tool().get_all(&paths);
+        let of_group = |owners: &[Option<String>]| (0..).zip(owners).filter_map(|(p, owner)| Some((p, owner.clone()?))).collect();
+        groups.iter().cloned().zip(found.chunks(partitions as usize).map(of_group)).collect()
     }
 
     fn texts(&self, group: &str, what: &str, topic: &str) -> BTreeMap<u32, String> {
@@ -129,10 +147,10 @@ impl Cluster {
         instances: &[&str],
         within: Duration,
     ) -> BTreeMap<u32, String> {
-        wait::until(&format!("owners of {group} to be of {instances:?}"), within, || async {
+        wait::until_right(within, || async {
             let owners = self.owners(group, topic);
             let all = owners.len() == partitions as usize && owners.values().all(|owner| instances.contains(&owner.as_str()));
-            all.then_some(owners)
+            if all { Ok(owners) } else { Err(format!("of {instances:?} should own all {partitions} of {group}: {owners:?}")) }
         })
         .await
     }
@@ -153,8 +171,11 @@ impl Cluster {
     /// Waits until an old tool finds every cursor at the end of its partition.
     pub async fn until_cursors_at_end(&self, group: &str, topic: &str, within: Duration) {
         let ends = self.ends(topic).await;
-        wait::until(&format!("cursors of {group} to be {ends:?}"), within, || async { (self.cursors(group, topic) == ends).then_some(()) })
-            .await;
+        wait::until_right(within, || async {
+            let cursors = self.cursors(group, topic);
+            if cursors == ends { Ok(()) } else { Err(format!("cursors of {group} are {cursors:?}, and the ends {ends:?}")) }
+        })
+        .await;
     }
 
     /// As a native producer writes them: keys and values may be null.

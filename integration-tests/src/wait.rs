@@ -18,6 +18,21 @@ where
     }
 }
 
+/// Asks every 10 ms what is wrong until nothing is; panics with the last answer after `within`.
+pub async fn until_right<F, T>(within: Duration, mut ask: impl FnMut() -> F) -> T
+where
+    F: Future<Output = Result<T, String>>,
+{
+    let start = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(wrong) => assert!(start.elapsed() < within, "not within {within:?}: {wrong}"),
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// "Never earlier than asked, at most 10 % + 300 ms later."
 #[track_caller]
 pub fn assert_on_time(what: &str, took: Duration, asked: Duration) {

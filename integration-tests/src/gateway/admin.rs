@@ -68,19 +68,20 @@ impl Gateway {
 
     /// Waits until that sum is `value`.
     pub async fn until_metric(&self, name: &str, labels: &[(&str, &str)], value: f64, within: Duration) {
-        wait::until(&format!("{name}{labels:?} to be {value}"), within, || async {
-            (self.metric(name, labels).await == value).then_some(())
+        wait::until_right(within, || async {
+            let now = self.metric(name, labels).await;
+            if now == value { Ok(()) } else { Err(format!("{name}{labels:?} is {now}, not {value}")) }
         })
         .await;
     }
 
     /// Waits until every partition of the group has its cursor at the end: lag 0.
     pub async fn until_caught_up(&self, group: &str, within: Duration) {
-        wait::until(&format!("lag 0 of {group}"), within, || async {
+        wait::until_right(within, || async {
             let answer = self.group(group).await;
-            let partitions = answer["partitions"].as_array().unwrap().clone();
+            let partitions = answer["partitions"].as_array().unwrap();
             let done = !partitions.is_empty() && partitions.iter().all(|p| p["lag"] == 0 && p["cursor"] == p["end"]);
-            done.then_some(())
+            if done { Ok(()) } else { Err(format!("the lag of {group} is not 0: {}", answer["partitions"])) }
         })
         .await;
     }

@@ -50,6 +50,18 @@ impl Tool {
         }
     }
 
+    /// Many at once: behind a server's writes each answer may take a sync of its disk.
+    pub fn get_all(&mut self, paths: &[String]) -> Vec<Option<String>> {
+        for path in paths {
+            let mut body = Vec::new();
+            put_bytes(&mut body, path.as_bytes());
+            body.push(0);
+            self.send(GET_DATA, &body);
+        }
+        let text = |answer: Result<Vec<u8>, Code>| answer.ok().map(|answer| String::from_utf8(bytes_of(&answer)).unwrap());
+        paths.iter().map(|_| text(self.receive())).collect()
+    }
+
     pub fn children(&mut self, path: &str) -> Vec<String> {
         let mut body = Vec::new();
         put_bytes(&mut body, path.as_bytes());
@@ -109,12 +121,20 @@ impl Tool {
     }
 
     fn ask(&mut self, operation: i32, body: &[u8]) -> Result<Vec<u8>, Code> {
+        self.send(operation, body);
+        self.receive()
+    }
+
+    fn send(&mut self, operation: i32, body: &[u8]) {
         self.xid += 1;
         let mut request = Vec::new();
         request.extend(self.xid.to_be_bytes());
         request.extend(operation.to_be_bytes());
         request.extend(body);
         send(&mut self.stream, &request);
+    }
+
+    fn receive(&mut self) -> Result<Vec<u8>, Code> {
         let answer = receive(&mut self.stream);
         let code = i32::from_be_bytes(answer[12..16].try_into().unwrap());
         if code == 0 { Ok(answer[16..].to_vec()) } else { Err(Code(code)) }
