@@ -33,9 +33,9 @@ fn write(config: &ClientConfig, topic: &Topic, numbers: Range<u64>, key: impl Fn
     write_padded(config, topic, numbers, key, 0);
 }
 
-/// The same with so many blanks after the number.
+/// The same with so many blanks after the number, in small batches: a batch is fetched whole.
 fn write_padded(config: &ClientConfig, topic: &Topic, numbers: Range<u64>, key: impl Fn(u64) -> String, blanks: usize) {
-    let producer: BaseProducer = config.create().unwrap();
+    let producer: BaseProducer = config.clone().set("batch.num.messages", "10").create().unwrap();
     for n in numbers {
         let (key, value) = (key(n), format!("{n}{:blanks$}", ""));
         producer.send(BaseRecord::to(topic.as_str()).key(&key).payload(&value)).unwrap();
