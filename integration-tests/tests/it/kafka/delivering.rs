@@ -128,7 +128,7 @@ async fn what_retention_took_behind_a_record_in_retry_is_skipped_on_record() {
     assert!(delivered.contains(&1_500) && (2_000..3_000).all(|offset| delivered.contains(&offset)));
     let skipped = 3_000 - u64::try_from(delivered.len()).unwrap();
     // Beside those that it had read already.
-    assert!((1..=400).contains(&skipped), "{skipped} skipped");
+    assert!((1..500).contains(&skipped), "{skipped} skipped");
     assert_eq!(gateway.metric("mqgate_skipped_records_total", &[("group", "g")]).await, skipped as f64);
 }
 
