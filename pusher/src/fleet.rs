@@ -6,7 +6,7 @@
 //! reading) goes on beside its loop, which is always there to pass a lost lease on.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use common::coordinator::{Control, Coordinator, Lease, Losses};
@@ -55,6 +55,7 @@ pub(crate) struct Shared {
     pub(crate) grace: Duration,
     /// Once this process, or at least this fleet, has to end.
     pub(crate) draining: CancellationToken,
+    pub(crate) drain_began: OnceLock<Instant>,
 }
 
 pub(crate) enum Order {
@@ -168,7 +169,14 @@ impl Fleet {
             orders: ordered,
             report,
             committing,
-            shared: Arc::new(Shared { coordinator: coordinator.clone(), committer, metrics, grace, draining: CancellationToken::new() }),
+            shared: Arc::new(Shared {
+                coordinator: coordinator.clone(),
+                committer,
+                metrics,
+                grace,
+                draining: CancellationToken::new(),
+                drain_began: OnceLock::new(),
+            }),
         };
         (fleet, FleetHandle { coordinator, orders, report: reported })
     }
@@ -334,6 +342,7 @@ impl Fleet {
     /// ends meanwhile still cuts.
     async fn let_everything_go(&mut self) {
         self.stage = Stage::Draining;
+        self.shared.drain_began.get_or_init(Instant::now);
         self.shared.draining.cancel();
         self.permit();
         self.kept.let_go(|_, _| true);

@@ -31,7 +31,7 @@ impl Keeper {
         while !self.let_go.is_cancelled() {
             let tried = tokio::select! {
                 tried = self.try_claim(None) => tried,
-                () = self.out_of_time() => break,
+                () = self.shared.draining.cancelled() => break,
             };
             match tried {
                 Ok(step) => return step,

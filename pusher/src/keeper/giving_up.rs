@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use common::coordinator::{Commit, CommitError};
 use common::ids::GroupPartition;
+use tokio::time::Instant;
 use tracing::error;
 
 use super::{GIVE_UP_TIMEOUT, Keeper, Phase, Step, Won};
@@ -21,9 +22,11 @@ impl Keeper {
         }
     }
 
-    pub(super) async fn out_of_time(&self) {
+    /// Attempts that ended early leave their time to a coordinator that is away for a moment.
+    async fn out_of_time(&self) {
         self.shared.draining.cancelled().await;
-        tokio::time::sleep(GIVE_UP_TIMEOUT).await;
+        let began = *self.shared.drain_began.get_or_init(Instant::now);
+        tokio::time::sleep_until(began + self.shared.grace + GIVE_UP_TIMEOUT).await;
     }
 
     async fn try_to_give_up(&self, trying: &mut Trying) {
