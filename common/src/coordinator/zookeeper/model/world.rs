@@ -221,7 +221,12 @@ impl World {
         self.late.retain(|(of, _)| *of != session);
     }
 
+    /// A request shows that its session lives. A follower tells its leader so within half a tick,
+    /// which is taken to be at once here.
     fn execute(&mut self, peer: usize, session: i64, request: Request) -> Reply {
+        if let (false, Some(heard)) = (self.peers[peer].flow == Flow::Isolated, self.sessions.get_mut(&session)) {
+            *heard = self.now;
+        }
         if let Request::Multi(ops) = request {
             let reply = Reply::Multi(self.commit(session, &ops));
             self.catch_up(peer);
