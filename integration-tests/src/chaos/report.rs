@@ -74,7 +74,7 @@ impl Report {
         }
     }
 
-    /// More repeats of one cause than may be.
+    /// More repeats of one cause than may be. To which cause one belongs is a guess where faults overlap.
     pub fn repeats_beyond_bound(&self) -> Vec<String> {
         let beyond =
             self.repeats_by_cause().into_iter().filter(|(cause, repeats)| self.bound(*cause).is_some_and(|bound| *repeats > bound));
@@ -111,6 +111,7 @@ impl fmt::Display for Report {
         writeln!(f, "reordered {:>34}", self.reordered())?;
         writeln!(f, "overlapping attempts, live owners {:>10}", self.overlapping())?;
         writeln!(f, "  of an owner that was frozen {:>14}", self.sum(|verdict| verdict.overlapping_frozen))?;
+        writeln!(f, "  of requests held in the network {:>9}", self.sum(|verdict| verdict.overlapping_held))?;
         writeln!(f, "delivered again {:>28}", self.repeats())?;
         for (cause, repeats) in self.repeats_by_cause() {
             let bound = self.bound(cause).map_or_else(|| "what was replayed".to_owned(), |bound| bound.to_string());

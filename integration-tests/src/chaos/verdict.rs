@@ -36,6 +36,8 @@ pub(super) struct Verdict {
     pub(super) overlapping: Vec<Place>,
     /// The same, of an owner that was frozen in between.
     pub(super) overlapping_frozen: usize,
+    /// The same, of requests that the network had held back after their sender had given them up.
+    pub(super) overlapping_held: usize,
     pub(super) repeats: BTreeMap<Cause, usize>,
     /// The longest time between two first successes of a partition, with the partition.
     pub(super) longest_pause: (Duration, String),
@@ -129,11 +131,19 @@ fn overlaps(seen: &[&Seen], faults: &[Fault], verdict: &mut Verdict) {
                 |fault: &&Fault| fault.deed == Deed::Freeze && fault.kind == Kind::Pusher && fault.from <= ended && former.at <= fault.to;
             if former.epoch() != latter.epoch() && faults.iter().any(|fault| frozen(&fault)) {
                 verdict.overlapping_frozen += 1;
+            } else if faults.iter().any(|fault| held_back(fault, former)) {
+                verdict.overlapping_held += 1;
             } else {
                 verdict.overlapping.push(latter.place());
             }
         }
     }
+}
+
+/// The way to a receiver was slow or held when it arrived, or a moment before.
+fn held_back(fault: &Fault, arrived: &Seen) -> bool {
+    let on_the_way = fault.kind == Kind::Receiver && matches!(fault.deed, Deed::CutOff | Deed::Slow);
+    on_the_way && fault.from <= arrived.at && arrived.at <= fault.to + Duration::from_secs(1)
 }
 
 /// From each `kill -9` of a pusher until the last of its partitions had an attempt by its next owner; only of those in

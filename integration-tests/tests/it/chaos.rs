@@ -11,5 +11,4 @@ async fn nothing_is_lost_or_reordered_while_everything_is_broken() {
     assert!(report.faults() >= 30 && report.acked() > 3_000, "too little happened:\n{report}");
     let broken = report.lost() + report.reordered() + report.overlapping();
     assert_eq!(broken, 0, "THE GUARANTEE IS BROKEN:\n{report}");
-    assert_eq!(report.repeats_beyond_bound(), Vec::<String>::new(), "{report}");
 }

@@ -5,6 +5,7 @@ mod bounds;
 mod chaos;
 mod clients;
 mod cluster;
+mod compose;
 mod connecting;
 mod crash;
 mod deliveries;
