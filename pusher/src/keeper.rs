@@ -119,7 +119,7 @@ impl Keeper {
                 Step::GiveUp { last, then } => {
                     self.give_up(last).await;
                     match then {
-                        Then::ClaimAgain if self.rest(Backoff::FIRST).await => Step::Claim,
+                        Then::ClaimAgain if self.rest(Backoff::FIRST, &mut self.hints()).await => Step::Claim,
                         Then::ClaimAgain | Then::End => Step::End,
                     }
                 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use common::coordinator::{ClaimError, Commit};
 use common::ids::Epoch;
+use tokio::sync::watch;
 use tracing::{error, info};
 
 use super::{Keeper, Phase, Step, Then, Won, began};
@@ -29,6 +30,7 @@ impl Keeper {
     pub(super) async fn claim(&mut self) -> Step {
         let mut backoff = Backoff::new(MAX_PAUSE);
         while !self.let_go.is_cancelled() {
+            let mut hints = self.hints();
             let tried = tokio::select! {
                 tried = self.try_claim(None) => tried,
                 () = self.shared.draining.cancelled() => break,
@@ -37,7 +39,7 @@ impl Keeper {
                 Ok(step) => return step,
                 Err(trouble) => self.report(&trouble),
             }
-            if !self.rest(backoff.step()).await {
+            if !self.rest(backoff.step(), &mut hints).await {
                 break;
             }
         }
@@ -48,12 +50,13 @@ impl Keeper {
     pub(super) async fn adopt(&mut self, last: Commit) -> Step {
         let mut backoff = Backoff::new(MAX_PAUSE);
         loop {
+            let mut hints = self.hints();
             match self.try_claim(Some(last.epoch)).await {
                 Ok(step) => return step,
                 Err(Trouble::Claim(ClaimError::EpochOver)) => return Step::Claim,
                 Err(trouble) => self.report(&trouble),
             }
-            if !self.rest(backoff.step()).await {
+            if !self.rest(backoff.step(), &mut hints).await {
                 return Step::GiveUp { last, then: Then::End };
             }
         }
@@ -109,10 +112,15 @@ impl Keeper {
         }
     }
 
-    /// `false` once the partition is let go. A hint that something changed ends the rest early.
-    pub(super) async fn rest(&self, pause: Duration) -> bool {
+    /// Of changes from now on: to be taken before the try that a change may make worth repeating.
+    pub(super) fn hints(&self) -> watch::Receiver<u64> {
         let mut hints = self.shared.coordinator.hints();
         hints.mark_unchanged();
+        hints
+    }
+
+    /// `false` once the partition is let go. A hint that something changed ends the rest early.
+    pub(super) async fn rest(&self, pause: Duration, hints: &mut watch::Receiver<u64>) -> bool {
         let rest = async {
             // However often hints come, tries are at least this far apart.
             tokio::time::sleep(pause.min(Backoff::FIRST)).await;

@@ -101,8 +101,12 @@ async fn read(core: &Core, session: i64, at: &GroupPartition, from: &From) -> Re
     match (from, &nodes.owner) {
         (From::Former(_), _) if !nodes.is_of(session) => Err(ClaimError::EpochOver),
         (From::Nobody { .. }, Some(owner)) if owner.session != session => {
+            let holder = String::from_utf8_lossy(&owner.data).into_owned();
             core.watch(&link, &paths::owner(at), Watch::Node).await?;
-            Err(ClaimError::Held(String::from_utf8_lossy(&owner.data).into_owned()))
+            // What went before it was watched would be waited for.
+            let nodes = core.nodes(&link, at).await?;
+            let held = nodes.owner.as_ref().is_some_and(|owner| owner.session != session);
+            if held { Err(ClaimError::Held(holder)) } else { Ok(nodes) }
         }
         _ => Ok(nodes),
     }
