@@ -132,9 +132,8 @@ impl fmt::Display for Report {
         }
         for (group, verdict) in &self.groups {
             verdict.lost.iter().take(5).try_for_each(|place| writeln!(f, "  {group}: lost {place}"))?;
-            for (what, places) in [("reordered", &verdict.reordered), ("overlapping", &verdict.overlapping)] {
-                places.iter().take(5).try_for_each(|place| writeln!(f, "  {group}: {what} {place:?}"))?;
-            }
+            verdict.reordered.iter().take(5).try_for_each(|place| writeln!(f, "  {group}: reordered {place:?}"))?;
+            verdict.overlapping.iter().take(5).try_for_each(|overlap| writeln!(f, "  {group}: overlapping {overlap}"))?;
         }
         Ok(())
     }

@@ -12,6 +12,8 @@ use crate::request::Seen;
 /// Longer than a takeover may take.
 const WATCHED: Duration = Duration::from_secs(12);
 
+const NOTICED_WITHIN: Duration = Duration::from_millis(300);
+
 type Place = (String, u32, u64);
 
 /// Why a record was delivered again.
@@ -33,7 +35,7 @@ pub(super) struct Verdict {
     pub(super) delivered: usize,
     pub(super) reordered: Vec<Place>,
     /// Attempts of a key at the same time, by owners that were both alive.
-    pub(super) overlapping: Vec<Place>,
+    pub(super) overlapping: Vec<String>,
     /// The same, of an owner that was frozen in between.
     pub(super) overlapping_frozen: usize,
     /// The same, of requests that the network had held back after their sender had given them up.
@@ -126,7 +128,7 @@ fn overlaps(seen: &[&Seen], faults: &[Fault], verdict: &mut Verdict) {
         attempts.sort_by_key(|seen| seen.at);
         for pair in attempts.windows(2) {
             let (former, latter) = (pair[0], pair[1]);
-            let Some(ended) = former.ended().filter(|ended| latter.at < *ended) else { continue };
+            let Some(ended) = over(former).filter(|ended| latter.at < *ended) else { continue };
             let frozen =
                 |fault: &&Fault| fault.deed == Deed::Freeze && fault.kind == Kind::Pusher && fault.from <= ended && former.at <= fault.to;
             if former.epoch() != latter.epoch() && faults.iter().any(|fault| frozen(&fault)) {
@@ -134,10 +136,30 @@ fn overlaps(seen: &[&Seen], faults: &[Fault], verdict: &mut Verdict) {
             } else if faults.iter().any(|fault| held_back(fault, former)) {
                 verdict.overlapping_held += 1;
             } else {
-                verdict.overlapping.push(latter.place());
+                verdict.overlapping.push(overlap(former, latter));
             }
         }
     }
+}
+
+fn overlap(former: &Seen, latter: &Seen) -> String {
+    let late = former.ended().map_or(Duration::ZERO, |ended| ended.duration_since(latter.at));
+    let how = former.status.map_or_else(|| "broken off".to_owned(), |status| format!("answered {status}"));
+    format!(
+        "{:?}: attempt {} of epoch {} was {how} {late:?} after attempt {} of epoch {} of offset {} had come",
+        former.place(),
+        former.attempt(),
+        former.epoch(),
+        latter.attempt(),
+        latter.epoch(),
+        latter.offset()
+    )
+}
+
+/// When an attempt was over for its sender at the latest. One that was broken off was so before the receiver noticed,
+/// which on a busy machine and behind a relay is not at once.
+fn over(seen: &Seen) -> Option<Instant> {
+    seen.answered.or_else(|| seen.broken_off.and_then(|noticed| noticed.checked_sub(NOTICED_WITHIN)))
 }
 
 /// The way to a receiver was slow or held when it arrived, or a moment before.
