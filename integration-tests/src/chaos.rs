@@ -51,7 +51,7 @@ impl Chaos {
         timer.await.unwrap();
         say("no more faults; everything is healed, and what was acknowledged is waited for");
         let sent = traffic.stop().await;
-        let settled = world.settle(&sent, SETTLE).await;
+        let settled = world.settle(&sent, &journal.faults(), SETTLE).await;
         Report::new(self, &journal, &sent, &world, settled)
     }
 }

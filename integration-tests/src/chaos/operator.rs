@@ -24,7 +24,8 @@ pub(super) async fn run(mut lane: Lane, trio: &Mutex<Trio>, admins: &[std::net::
             Deed::GrowTopic => {}
             Deed::RecreateTopic => recreate(&mut lane, trio).await,
             Deed::Replay => {
-                let since = std::time::SystemTime::now() - Duration::from_secs(5);
+                // Further back than any group may lag: what is moved forwards is skipped on purpose.
+                let since = std::time::SystemTime::now() - Duration::from_secs(60);
                 post(
                     &http,
                     admin,

@@ -47,14 +47,11 @@ pub(super) struct Verdict {
 
 /// What was acknowledged, must be delivered to this group, and is not yet. Of a topic that was deleted, only what
 /// came after that must be.
-pub(super) fn missing(callback: &Callback, sent: &Sent) -> Vec<String> {
-    missing_after(callback, sent, None)
-}
-
-fn missing_after(callback: &Callback, sent: &Sent, recreated: Option<Instant>) -> Vec<String> {
+pub(super) fn missing(callback: &Callback, sent: &Sent, faults: &[Fault]) -> Vec<String> {
     let topics = topics_of(callback.group);
+    let recreated = faults.iter().filter(|fault| fault.deed == Deed::RecreateTopic).map(|fault| fault.to).max();
     let delivered: HashSet<[u8; 16]> = callback.seen().iter().filter(|seen| seen.succeeded()).map(|seen| hash(&seen.body)).collect();
-    let excused = |at: &Instant, topic: &str| topic == CHURN && recreated.is_none_or(|recreated| *at <= recreated);
+    let excused = |at: &Instant, topic: &str| topic == CHURN && recreated.is_some_and(|recreated| *at <= recreated);
     let wanted = sent.acked.iter().filter(|(acked, at)| topics.contains(&acked.topic.as_str()) && !excused(at, &acked.topic));
     wanted.filter(|(acked, _)| !delivered.contains(&acked.digest)).map(|(acked, _)| name(acked)).collect()
 }
@@ -65,9 +62,7 @@ fn name(acked: &Acked) -> String {
 
 pub(super) fn judge(callback: &Callback, sent: &Sent, faults: &[Fault]) -> Verdict {
     let seen = callback.seen();
-    let recreations = faults.iter().filter(|fault| fault.deed == Deed::RecreateTopic).map(|fault| fault.to);
-    let churn_from = recreations.max().or_else(|| faults.first().map(|fault| fault.from)).or_else(|| sent.acked.first().map(|(_, at)| *at));
-    let mut verdict = Verdict { lost: missing_after(callback, sent, churn_from), ..Verdict::default() };
+    let mut verdict = Verdict { lost: missing(callback, sent, faults), ..Verdict::default() };
     // Offsets of a topic that is made again begin anew, so its order is not judged.
     let judged: Vec<&Seen> = seen.iter().filter(|seen| seen.topic() != CHURN).collect();
     successes(&judged, faults, &mut verdict);

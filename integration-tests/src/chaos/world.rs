@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::faults::Journal;
+use super::faults::{Fault, Journal};
 use super::lane::Lane;
 use super::traffic::Sent;
 use super::{brokers, operator, processes, receivers, servers, verdict};
@@ -159,10 +159,10 @@ impl World {
     }
 
     /// Waits until all that must be delivered is; says how long that took, or that time was up.
-    pub(super) async fn settle(&self, sent: &Sent, within: Duration) -> Option<Duration> {
+    pub(super) async fn settle(&self, sent: &Sent, faults: &[Fault], within: Duration) -> Option<Duration> {
         let began = Instant::now();
         while began.elapsed() < within {
-            if self.callbacks.iter().all(|callback| verdict::missing(callback, sent).is_empty()) {
+            if self.callbacks.iter().all(|callback| verdict::missing(callback, sent, faults).is_empty()) {
                 return Some(began.elapsed());
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -2,7 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::too_many_lines, clippy::large_futures)]
 
 mod bounds;
-mod chaos;
 mod clients;
 mod cluster;
 mod compose;
