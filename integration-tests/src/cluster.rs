@@ -14,7 +14,7 @@ use crate::kafka::{Kafka, Version};
 use crate::wait;
 use crate::zookeeper::tool::Tool;
 
-pub use self::watch::CursorWatch;
+pub use self::watch::{CursorWatch, OwnerWatch};
 
 mod watch;
 

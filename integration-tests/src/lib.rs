@@ -2,6 +2,7 @@
 //! receiver, breaks what it stands on, and keeps the ledger that gives the verdict.
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
+pub mod backend;
 pub mod binary;
 pub mod black_hole;
 pub mod chaos;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use integration_tests::backend::{Backend, Site};
 use integration_tests::black_hole::BlackHole;
 use integration_tests::gateway::{Gateway, Setup, group};
 use integration_tests::names::Names;
@@ -16,6 +17,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
 const MS: Duration = Duration::from_millis(1);
+
+on_each_backend! {
+    a_refused_port_and_a_black_hole_have_reasons_of_their_own_and_are_tried_again,
+}
 
 /// Goes on trying, often.
 fn stubborn() -> Value {
@@ -73,25 +78,25 @@ async fn an_unknown_name_is_tried_until_it_is_known_and_a_moved_one_is_found() {
     assert_eq!(first.count(), old, "nothing more goes to the old address");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_refused_port_and_a_black_hole_have_reasons_of_their_own_and_are_tried_again() {
+async fn a_refused_port_and_a_black_hole_have_reasons_of_their_own_and_are_tried_again(backend: Backend) {
     let mut receiver = Receiver::ok().await;
     receiver.close();
     let hole = BlackHole::dig();
     let url = format!("http://{}/", hole.addr);
     let patient = json!({"timeout": "60s", "connect_timeout": "500ms", "failed_sleep": "100ms", "worker_num": 1});
-    let gateway = Setup::groups([group("refused", "t", &receiver.url(), &stubborn()), group("hole", "t", &url, &patient)]).start().await;
-    Producer::new(gateway.api, "t").plain(Some("k"), &[], Bytes::from_static(b"x")).await.unwrap();
+    let groups = [group("refused", "t", &receiver.url(), &stubborn()), group("hole", "t", &url, &patient)];
+    let site = Site::start(backend, Setup::groups(groups)).await;
+    site.producer("t").plain(Some("k"), &[], Bytes::from_static(b"x")).await.unwrap();
     let posted = Instant::now();
-    until_failed(&gateway, "refused", "refused", 3.0).await;
-    until_failed(&gateway, "hole", "connect_timeout", 3.0).await;
+    until_failed(&site.pusher, "refused", "refused", 3.0).await;
+    until_failed(&site.pusher, "hole", "connect_timeout", 3.0).await;
     let took = posted.elapsed();
     assert!(took >= 1_690 * MS && took < 4_000 * MS, "three times connect_timeout and two pauses: {took:?}");
-    assert_eq!(last_error(&gateway, "hole").await["reason"], "connect_timeout");
-    assert_eq!(last_error(&gateway, "refused").await["reason"], "refused");
+    assert_eq!(last_error(&site.pusher, "hole").await["reason"], "connect_timeout");
+    assert_eq!(last_error(&site.pusher, "refused").await["reason"], "refused");
     receiver.open().await;
     receiver.until_done(1, Duration::from_secs(3)).await;
-    gateway.until_caught_up("refused", Duration::from_secs(3)).await;
+    site.pusher.until_caught_up("refused", Duration::from_secs(3)).await;
 }
 
 /// A server that takes what a TLS client says for a bad request.

@@ -13,11 +13,13 @@ use integration_tests::kafka::{Kafka, Version};
 use integration_tests::wait;
 use tokio::time::timeout;
 
+mod answers;
 mod conformance;
 mod create;
 mod delivering;
 mod moving;
 mod outages;
+mod posting;
 mod produce;
 mod read;
 mod secured;

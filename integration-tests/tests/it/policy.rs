@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use integration_tests::backend::{Backend, Site};
 use integration_tests::gateway::{Gateway, Setup, group};
 use integration_tests::producer::Producer;
 use integration_tests::receiver::{Answer, Receiver};
@@ -11,6 +12,20 @@ use integration_tests::wait::assert_on_time;
 use serde_json::{Value, json};
 
 const MS: Duration = Duration::from_millis(1);
+
+on_each_backend! {
+    a_record_is_bypassed_after_its_round_and_its_key_goes_on,
+    without_bypass_a_key_waits_for_ever_and_others_go_on,
+    the_processing_timeout_ends_a_round_without_further_attempts,
+    a_delayed_record_is_pushed_when_it_is_due_and_holds_no_slot,
+    retry_after_is_obeyed_and_rubbish_is_ignored,
+}
+
+async fn on(backend: Backend, receiver: &Receiver, policy: &Value) -> (Site, Producer) {
+    let site = Site::start(backend, Setup::groups([group("g", "t", &receiver.url(), policy)])).await;
+    let producer = site.producer("t");
+    (site, producer)
+}
 
 async fn start(receiver: &Receiver, policy: &Value) -> (Gateway, Producer) {
     let gateway = Setup::groups([group("g", "t", &receiver.url(), policy)]).start().await;
@@ -23,11 +38,10 @@ fn attempts<'a>(seen: &'a [Seen], body: &str) -> Vec<&'a Seen> {
     seen.iter().filter(|s| s.text() == body).collect()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_record_is_bypassed_after_its_round_and_its_key_goes_on() {
+async fn a_record_is_bypassed_after_its_round_and_its_key_goes_on(backend: Backend) {
     let receiver = Receiver::start(|s| Answer::Status(if s.text() == "BAD" { 500 } else { 200 })).await;
     let policy = json!({"retry_times": 3, "retry_backoff": {"initial": "200ms", "max": "200ms"}, "bypass_failed": true, "dead_letter_topic": "dead"});
-    let (gateway, producer) = start(&receiver, &policy).await;
+    let (site, producer) = on(backend, &receiver, &policy).await;
     for body in ["1", "BAD", "3"] {
         producer.plain(Some("k"), &[("X-Kmq-Header-color", "red")], Bytes::from_static(body.as_bytes())).await.unwrap();
     }
@@ -39,12 +53,13 @@ async fn a_record_is_bypassed_after_its_round_and_its_key_goes_on() {
         let took = pair[1].at - pair[0].answered.unwrap();
         assert!(took >= 98 * MS && took <= 200 * MS + 320 * MS, "backoff between half and whole: {took:?}");
     }
-    gateway.until_caught_up("g", Duration::from_secs(5)).await;
-    let topics = gateway.admin_get("/v1/topics").await;
-    assert!(topics.to_string().contains("\"dead\""), "{topics}");
+    site.pusher.until_caught_up("g", Duration::from_secs(5)).await;
+    let dead = site.topic("dead");
+    let topics = site.pusher.admin_get("/v1/topics").await;
+    assert!(topics.to_string().contains(&format!("\"{dead}\"")), "{topics}");
     let mut found = Vec::new();
     for partition in 0..4 {
-        let page = gateway.admin_get(&format!("/v1/topics/dead/messages?partition={partition}&offset=0&limit=10")).await;
+        let page = site.pusher.admin_get(&format!("/v1/topics/{dead}/messages?partition={partition}&offset=0&limit=10")).await;
         found.extend(page["messages"].as_array().unwrap().clone());
     }
     assert_eq!(found.len(), 1, "one record was given up: {found:?}");
@@ -62,15 +77,14 @@ async fn a_record_is_bypassed_after_its_round_and_its_key_goes_on() {
     ] {
         assert!(text.contains(expected), "{expected} in {text}");
     }
-    assert_eq!(gateway.metric("mqgate_bypassed_total", &[("group", "g")]).await, 1.0);
+    assert_eq!(site.pusher.metric("mqgate_bypassed_total", &[("group", "g")]).await, 1.0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn without_bypass_a_key_waits_for_ever_and_others_go_on() {
+async fn without_bypass_a_key_waits_for_ever_and_others_go_on(backend: Backend) {
     let receiver = Receiver::start(|s| Answer::Status(if s.text() == "BAD" { 500 } else { 200 })).await;
     let policy =
         json!({"retry_times": 1, "retry_backoff": {"initial": "100ms", "max": "100ms"}, "bypass_failed": false, "failed_sleep": "700ms"});
-    let (gateway, producer) = start(&receiver, &policy).await;
+    let (site, producer) = on(backend, &receiver, &policy).await;
     producer.plain(Some("k"), &[], Bytes::from_static(b"BAD")).await.unwrap();
     producer.plain(Some("k"), &[], Bytes::from_static(b"after")).await.unwrap();
     for n in 0..50 {
@@ -85,15 +99,15 @@ async fn without_bypass_a_key_waits_for_ever_and_others_go_on() {
         assert_on_time("failed_sleep", bad[round + 1].at - bad[round].answered.unwrap(), 700 * MS);
     }
     assert!(attempts(&seen, "after").is_empty());
-    let group = gateway.group("g").await;
+    let group = site.pusher.group("g").await;
     assert!(group.to_string().contains("500"), "the last error is shown: {group}");
-    let line = gateway.log().lines().find(|l| l.contains("attempt failed")).expect("a failure is logged").to_owned();
-    for word in ["\"group\":\"g\"", "\"topic\":\"t\"", "\"partition\":", "\"offset\":", "500"] {
+    let line = site.pusher.log().lines().find(|l| l.contains("attempt failed")).expect("a failure is logged").to_owned();
+    for word in ["\"group\":\"g\"", &format!("\"topic\":\"{}\"", site.topic("t")), "\"partition\":", "\"offset\":", "500"] {
         assert!(line.contains(word), "{word} in {line}");
     }
     receiver.script(|_| Answer::Status(200));
     receiver.until("the key", Duration::from_secs(4), |seen| attempts(seen, "after").len() == 1).await;
-    gateway.until_caught_up("g", Duration::from_secs(4)).await;
+    site.pusher.until_caught_up("g", Duration::from_secs(4)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,18 +133,17 @@ async fn an_attempt_ends_at_its_timeout_and_a_late_answer_counts_for_nothing() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_processing_timeout_ends_a_round_without_further_attempts() {
+async fn the_processing_timeout_ends_a_round_without_further_attempts(backend: Backend) {
     let receiver = Receiver::start(|s| Answer::Status(if s.text() == "BAD" { 500 } else { 200 })).await;
     let policy = json!({"retry_times": 100, "retry_backoff": {"initial": "200ms", "max": "200ms"}, "processing_timeout": "1s", "bypass_failed": true});
-    let (gateway, producer) = start(&receiver, &policy).await;
+    let (site, producer) = on(backend, &receiver, &policy).await;
     producer.plain(Some("k"), &[], Bytes::from_static(b"BAD")).await.unwrap();
     producer.plain(Some("k"), &[], Bytes::from_static(b"after")).await.unwrap();
     let seen = receiver.until("after", Duration::from_secs(5), |seen| !attempts(seen, "after").is_empty()).await;
     let bad = attempts(&seen, "BAD");
     assert!((4..=11).contains(&bad.len()), "{} attempts in one second", bad.len());
     assert_on_time("processing_timeout", attempts(&seen, "after")[0].at - bad[0].at, 1_000 * MS);
-    assert_eq!(gateway.metric("mqgate_bypassed_total", &[("reason", "processing_timeout")]).await, 1.0);
+    assert_eq!(site.pusher.metric("mqgate_bypassed_total", &[("reason", "processing_timeout")]).await, 1.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,17 +156,16 @@ async fn a_receiver_that_heals_after_processing_timeouts_is_served() {
     gateway.until_caught_up("g", Duration::from_secs(5)).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_delayed_record_is_pushed_when_it_is_due_and_holds_no_slot() {
+async fn a_delayed_record_is_pushed_when_it_is_due_and_holds_no_slot(backend: Backend) {
     let receiver = Receiver::ok().await;
-    let (_gateway, producer) = start(&receiver, &json!({"delay": "1s", "worker_num": 1})).await;
+    let (site, producer) = on(backend, &receiver, &json!({"delay": "1s", "worker_num": 1})).await;
     let now = || i64::try_from(std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis()).unwrap();
     let started = Instant::now();
     for n in 0..20 {
         producer.plain(Some(&format!("k{n}")), &[], Bytes::from_static(b"fresh")).await.unwrap();
     }
     let posted = started.elapsed();
-    let url = |ts: i64| format!("http://{}/topics/t?timestamp={ts}&key=old{ts}", _gateway.api);
+    let url = |ts: i64| format!("{}?timestamp={ts}&key=old{ts}", site.proxy().topic_url(&site.topic("t")));
     producer.http.post(url(now() - 5_000)).body("past").send().await.unwrap();
     let future = Instant::now();
     producer.http.post(url(now() + 60_000)).body("future").send().await.unwrap();
@@ -166,8 +178,7 @@ async fn a_delayed_record_is_pushed_when_it_is_due_and_holds_no_slot() {
     assert_on_time("a broken clock", attempts(&seen, "future")[0].at - future, 1_000 * MS);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn retry_after_is_obeyed_and_rubbish_is_ignored() {
+async fn retry_after_is_obeyed_and_rubbish_is_ignored(backend: Backend) {
     let cases: [(&'static str, Option<Duration>); 8] = [
         ("Retry-After: 1\r\n", Some(1_000 * MS)),
         ("Retry-After: 0\r\n", None),
@@ -184,7 +195,7 @@ async fn retry_after_is_obeyed_and_rubbish_is_ignored() {
     })
     .await;
     let policy = json!({"retry_times": 3, "retry_backoff": {"initial": "50ms", "max": "50ms"}, "retry_after_max": "2s"});
-    let (_gateway, producer) = start(&receiver, &policy).await;
+    let (_site, producer) = on(backend, &receiver, &policy).await;
     for n in 0..cases.len() {
         producer.plain(Some(&format!("k{n}")), &[], Bytes::from(n.to_string())).await.unwrap();
     }

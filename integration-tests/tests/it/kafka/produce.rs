@@ -1,6 +1,6 @@
 //! What the broker makes of messages.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use common::ids::{Epoch, Offset, Partition};
@@ -58,38 +58,6 @@ async fn keys_go_where_the_java_client_puts_them() {
         let produced = produce(&queue, keyed(&topic, key, "x")).await.unwrap();
         assert_eq!(produced.partition.0.cast_signed(), (hash & 0x7fff_ffff) % 15, "{key}");
     }
-}
-
-/// As its own console producer writes them: producers of both kinds keep the order of a key.
-#[tokio::test]
-async fn keys_go_where_the_console_producer_puts_them() {
-    let kafka = Kafka::shared(Version::Four).await;
-    let queue = queue(&kafka);
-    let topic = fresh("console");
-    kafka.create_topic(topic.as_str(), 15, &[]).await;
-    let mut keys: Vec<String> = (0..200).map(|n| format!("k{n}")).collect();
-    keys.extend(["7c1f3b52-9d6e-4c5a-8f0b-2e4a6d8c0b1f", "Schlüssel-ключ-鍵", "x"].map(str::to_owned));
-    let mut ours = HashMap::new();
-    for key in &keys {
-        ours.insert(key.clone(), produce(&queue, keyed(&topic, key, "ours")).await.unwrap().partition);
-    }
-    let (there, messages) = (Arc::clone(&kafka), keys.clone());
-    let name = topic.as_str().to_owned();
-    tokio::task::spawn_blocking(move || {
-        let messages: Vec<_> = messages.iter().map(|key| (key.as_str(), "theirs")).collect();
-        there.produce_by_console(&name, &messages);
-    })
-    .await
-    .unwrap();
-    let mut theirs = HashMap::new();
-    for partition in (0..15).map(Partition) {
-        let end = queue.watermarks(&topic, partition).await.unwrap().end;
-        let mut reader = queue.open(&topic, partition, Offset(0), Epoch(1)).await.unwrap();
-        let records = if end > Offset(0) { read_to(&mut *reader, end.0).await } else { Vec::new() };
-        let written = records.into_iter().map(|record| record.payload).filter(|payload| payload.value.as_deref() == Some(b"theirs"));
-        theirs.extend(written.map(|payload| (String::from_utf8(payload.key.unwrap().to_vec()).unwrap(), partition)));
-    }
-    assert_eq!(theirs, ours);
 }
 
 #[tokio::test]
@@ -171,7 +139,7 @@ async fn a_missing_topic_is_said_soon_slows_nobody_and_is_not_created() {
     kafka.create_topic(topic.as_str(), 1, &[]).await;
     produce(&queue, message(&topic, "first")).await.unwrap();
     let mut slowest = Duration::ZERO;
-    for _ in 0..200 {
+    for _ in 0..40 {
         let began = Instant::now();
         let missing = queue.produce(message(&nope, "x"), Ack::All);
         produce(&queue, message(&topic, "x")).await.unwrap();
