@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
+use self::faults::Journal;
 pub use self::report::Report;
 use self::traffic::Traffic;
 use self::world::World;
@@ -14,16 +15,20 @@ mod brokers;
 mod faults;
 mod lane;
 mod operator;
+mod owners;
 mod processes;
 mod receivers;
 mod report;
+mod senders;
 mod servers;
 mod traffic;
 mod verdict;
 mod world;
 
 /// After the last fault is healed, for what waits in back-off and for takeovers.
-const SETTLE: Duration = Duration::from_secs(90);
+const SETTLE: Duration = Duration::from_secs(75);
+/// How often it is said how far it is.
+const PROGRESS: Duration = Duration::from_secs(15);
 
 /// What is to be played.
 #[derive(Debug, Clone, Copy)]
@@ -38,18 +43,20 @@ impl Chaos {
     pub async fn play(self, say: fn(&str)) -> Report {
         let mut world = World::start().await;
         let traffic = Traffic::start(&world);
-        let end = CancellationToken::new();
-        let timer = tokio::spawn({
-            let end = end.clone();
-            async move {
-                tokio::time::sleep(self.duration).await;
-                end.cancel();
+        let (end, began) = (CancellationToken::new(), Instant::now());
+        let journal = Journal::new(began, say);
+        let counts = world.counts();
+        let watch = async {
+            while began.elapsed() < self.duration {
+                tokio::time::sleep(PROGRESS.min(self.duration.saturating_sub(began.elapsed()))).await;
+                let (acked, requests) = (traffic.acked(), counts.iter().map(|count| *count.borrow()).sum::<usize>());
+                journal
+                    .note(&format!("{acked} messages acknowledged, {requests} requests received, {} faults over", journal.faults().len()));
             }
-        });
-        let began = Instant::now();
-        let journal = world.break_things(self.seed, began, &end, say).await;
-        timer.await.unwrap();
-        say("no more faults; everything is healed, and what was acknowledged is waited for");
+            end.cancel();
+        };
+        tokio::join!(watch, world.break_things(self.seed, &journal, &end));
+        journal.note("no more faults; everything is healed, and what was acknowledged is waited for");
         let sent = traffic.stop().await;
         let settled = world.settle(&sent, &journal.faults(), SETTLE).await;
         Report::new(self, &journal, &sent, &world, settled)

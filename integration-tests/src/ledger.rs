@@ -8,7 +8,7 @@ use md5::{Digest, Md5};
 use crate::request::Seen;
 
 /// What `./test` looks for: a test that says this gets no second try.
-const BROKEN: &str = "THE GUARANTEE IS BROKEN";
+pub const BROKEN: &str = "THE GUARANTEE IS BROKEN";
 
 pub fn hash(body: &[u8]) -> [u8; 16] {
     Md5::digest(body).into()

@@ -54,6 +54,13 @@ struct Shared {
     idle: Mutex<Option<(Duration, Closing)>>,
     count: watch::Sender<usize>,
     connections: watch::Sender<u64>,
+    frozen: watch::Sender<bool>,
+}
+
+impl Shared {
+    async fn until_thawed(&self) {
+        let _ = self.frozen.subscribe().wait_for(|frozen| !frozen).await;
+    }
 }
 
 /// Dropped, it closes its port and all its connections.
@@ -79,6 +86,7 @@ impl Receiver {
             idle: Mutex::new(None),
             count: watch::Sender::new(0),
             connections: watch::Sender::new(0),
+            frozen: watch::Sender::new(false),
         });
         let mut receiver = Self { addr, shared, stop: None };
         receiver.open().await;
@@ -102,6 +110,15 @@ impl Receiver {
         log.iter_mut().filter(|seen| seen.ended().is_none()).for_each(|seen| seen.broken_off = Some(Instant::now()));
     }
 
+    /// Takes connections, as the kernel does for a process that stands still, and neither notes nor answers a request.
+    pub fn freeze(&self) {
+        self.shared.frozen.send_replace(true);
+    }
+
+    pub fn thaw(&self) {
+        self.shared.frozen.send_replace(false);
+    }
+
     pub fn url(&self) -> String {
         format!("http://{}/callback", self.addr)
     }
@@ -118,6 +135,16 @@ impl Receiver {
     /// Everything so far, in the order it came.
     pub fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// The same without a copy of it.
+    pub fn look<T>(&self, at: impl FnOnce(&[Seen]) -> T) -> T {
+        at(&self.shared.seen.lock().unwrap())
+    }
+
+    /// How many requests there were, as it grows.
+    pub fn counted(&self) -> watch::Receiver<usize> {
+        self.shared.count.subscribe()
     }
 
     pub fn count(&self) -> usize {
@@ -167,8 +194,8 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationTo
     let serve = async {
         let mut number = 0;
         loop {
-            let Ok((stream, _)) = listener.accept().await else { continue };
-            let (shared, stop, connection) = (shared.clone(), stop.clone(), number);
+            let Ok((stream, peer)) = listener.accept().await else { continue };
+            let (shared, stop, connection) = (shared.clone(), stop.clone(), (number, peer));
             number += 1;
             shared.connections.send_modify(|n| *n += 1);
             tokio::spawn(async move { stop.run_until_cancelled(converse(stream, &shared, connection)).await });
@@ -178,11 +205,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationTo
 }
 
 /// Until the other side closes, something is malformed, or the script says to close.
-async fn converse(mut stream: TcpStream, shared: &Shared, connection: u64) -> Option<()> {
+async fn converse(mut stream: TcpStream, shared: &Shared, connection: (u64, SocketAddr)) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut buffer = BytesMut::with_capacity(16 << 10);
     loop {
-        let seen = read_request(&mut stream, &mut buffer, connection).await?;
+        let mut seen = read_request(&mut stream, &mut buffer, connection).await?;
+        shared.until_thawed().await;
+        seen.at = Instant::now();
         let script = shared.script.lock().unwrap().clone();
         let answer = script(&seen);
         let place = {
@@ -191,7 +220,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared, connection: u64) -> Op
             shared.count.send_replace(log.len());
             log.len() - 1
         };
-        let performed = perform(&mut stream, answer).await;
+        let performed = perform(&mut stream, answer, shared).await;
         note(shared, place, performed.and_then(|(answered, _)| answered));
         if !performed?.1 {
             return None;
@@ -220,14 +249,15 @@ fn note(shared: &Shared, place: usize, answered: Option<(u16, Instant)>) {
 }
 
 /// Returns the status it answered and when it began to, and whether the connection goes on.
-async fn perform(stream: &mut TcpStream, answer: Answer) -> Option<(Option<(u16, Instant)>, bool)> {
+async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared) -> Option<(Option<(u16, Instant)>, bool)> {
     match answer {
-        Answer::Status(status) => Box::pin(perform(stream, Answer::Full(status, String::new(), Bytes::new()))).await,
+        Answer::Status(status) => Box::pin(perform(stream, Answer::Full(status, String::new(), Bytes::new()), shared)).await,
         Answer::Full(status, headers, body) => {
             let bodyless = status == 204 || status == 304;
             let length = if bodyless { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
             let mut bytes = format!("HTTP/1.1 {status} X\r\n{length}{headers}\r\n").into_bytes();
             bytes.extend_from_slice(&body);
+            shared.until_thawed().await;
             let at = Instant::now();
             stream.write_all(&bytes).await.ok()?;
             Some((Some((status, at)), true))
@@ -239,10 +269,10 @@ async fn perform(stream: &mut TcpStream, answer: Answer) -> Option<(Option<(u16,
         Answer::After(delay, answer) => {
             let mut byte = [0];
             tokio::select! {
-                () = tokio::time::sleep(delay) => Box::pin(perform(stream, *answer)).await,
+                () = tokio::time::sleep(delay) => Box::pin(perform(stream, *answer, shared)).await,
                 closed = stream.peek(&mut byte) => match closed {
                     Ok(0) | Err(_) => None,
-                    Ok(_) => { tokio::time::sleep(delay).await; Box::pin(perform(stream, *answer)).await }
+                    Ok(_) => { tokio::time::sleep(delay).await; Box::pin(perform(stream, *answer, shared)).await }
                 },
             }
         }
@@ -256,11 +286,11 @@ async fn perform(stream: &mut TcpStream, answer: Answer) -> Option<(Option<(u16,
             socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).ok()?;
             None
         }
-        Answer::ThenClose(answer) => Box::pin(perform(stream, *answer)).await.map(|(status, _)| (status, false)),
+        Answer::ThenClose(answer) => Box::pin(perform(stream, *answer, shared)).await.map(|(status, _)| (status, false)),
     }
 }
 
-async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, connection: u64) -> Option<Seen> {
+async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, (connection, peer): (u64, SocketAddr)) -> Option<Seen> {
     let head_end = loop {
         if let Some(at) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
             break at + 4;
@@ -284,5 +314,5 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, connection:
         }
     }
     let body = buffer.split_to(length).freeze();
-    Some(Seen { method, target, headers, body, at: Instant::now(), answered: None, broken_off: None, status: None, connection })
+    Some(Seen { method, target, headers, body, at: Instant::now(), answered: None, broken_off: None, status: None, connection, peer })
 }

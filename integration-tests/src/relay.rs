@@ -1,8 +1,11 @@
 //! A TCP relay that delays, holds or swallows either direction, or resets every connection.
 
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -36,6 +39,7 @@ pub struct Relay {
     cut: watch::Sender<u64>,
     /// Connections so far.
     accepted: Arc<AtomicU64>,
+    clients: Clients,
     _stop: DropGuard,
 }
 
@@ -56,13 +60,15 @@ impl Relay {
         let stop = CancellationToken::new();
         let (flow, cuts, stopped) = (flows.subscribe(), cut.subscribe(), stop.clone());
         let accepted = Arc::<AtomicU64>::default();
-        let count = Arc::clone(&accepted);
+        let (count, clients) = (Arc::clone(&accepted), Clients::default());
+        let entered = clients.clone();
         tokio::spawn(async move {
             let accept = async {
                 loop {
                     let (client, _) = listener.accept().await.unwrap();
                     let number = count.fetch_add(1, Ordering::Relaxed);
-                    tokio::spawn(connection((number, client), server, flow.clone(), cuts.clone(), stopped.clone()));
+                    let ends = (cuts.clone(), stopped.clone());
+                    tokio::spawn(connection((number, client), server, flow.clone(), ends, entered.clone()));
                 }
             };
             tokio::select! {
@@ -70,7 +76,7 @@ impl Relay {
                 () = accept => {}
             }
         });
-        Self { addr, flows, cut, accepted, _stop: stop.drop_guard() }
+        Self { addr, flows, cut, accepted, clients, _stop: stop.drop_guard() }
     }
 
     pub fn addr(&self) -> SocketAddr {
@@ -100,9 +106,47 @@ impl Relay {
         self.flows.send_modify(|flows| flows.concerned = (connections.start, connections.end));
     }
 
+    pub fn clients(&self) -> Clients {
+        self.clients.clone()
+    }
+
     /// Resets every open connection.
     pub fn reset(&self) {
         self.cut.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+/// Who has a connection through the relay: what the kernel knows of them, before anybody is woken by it.
+#[derive(Clone, Default)]
+pub struct Clients(Arc<Mutex<HashMap<SocketAddr, socket2::Socket>>>);
+
+impl Clients {
+    /// Whether the client of a connection, which the server knows by this address, has closed or reset it, or the relay has.
+    pub fn has_gone(&self, seen_by_server: SocketAddr) -> bool {
+        let open = self.0.lock().unwrap();
+        let Some(socket) = open.get(&seen_by_server) else { return true };
+        match socket.peek(&mut [MaybeUninit::uninit()]) {
+            Ok(read) => read == 0,
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        }
+    }
+
+    /// `None`: it is over already.
+    fn enter(&self, client: &TcpStream, upstream: &TcpStream) -> Option<Entered> {
+        let (socket, address) = (socket2::SockRef::from(client).try_clone().ok()?, upstream.local_addr().ok()?);
+        self.0.lock().unwrap().insert(address, socket);
+        Some(Entered { clients: self.clone(), address })
+    }
+}
+
+struct Entered {
+    clients: Clients,
+    address: SocketAddr,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.clients.0.lock().unwrap().remove(&self.address);
     }
 }
 
@@ -110,10 +154,11 @@ async fn connection(
     (number, client): (u64, TcpStream),
     server: SocketAddr,
     flows: watch::Receiver<Flows>,
-    mut cut: watch::Receiver<u64>,
-    stop: CancellationToken,
+    (mut cut, stop): (watch::Receiver<u64>, CancellationToken),
+    clients: Clients,
 ) {
     let Ok(upstream) = TcpStream::connect(server).await else { return };
+    let Some(here) = clients.enter(&client, &upstream) else { return };
     for stream in [&client, &upstream] {
         stream.set_nodelay(true).unwrap();
         // A close is a reset, whatever is still on its way.
@@ -123,7 +168,8 @@ async fn connection(
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = upstream.into_split();
     tokio::select! {
-        () = stop.cancelled() => {}
+        // Dropped first, or the reset would wait for it.
+        () = async move { let _here = here; stop.cancelled().await } => {}
         _ = cut.changed() => {}
         () = pump(from_client, to_server, flows.clone(), |flows| flows.of(number, flows.to_server)) => {}
         () = pump(from_server, to_client, flows, |flows| flows.of(number, flows.to_client)) => {}

@@ -1,5 +1,6 @@
 //! What a receiver saw, as it came over the wire.
 
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -22,6 +23,8 @@ pub struct Seen {
     pub status: Option<u16>,
     /// Which of the receiver's connections it came on, from 0.
     pub connection: u64,
+    /// The other end of that connection.
+    pub peer: SocketAddr,
 }
 
 impl Seen {

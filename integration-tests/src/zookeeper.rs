@@ -62,6 +62,13 @@ impl ZooKeeper {
         self.servers[index].process = None;
     }
 
+    /// SIGTERM; returns once it has ended.
+    pub async fn stop(&mut self, index: usize) {
+        let Some(mut process) = self.servers[index].process.take() else { return };
+        process.signal(Signal::TERM);
+        wait::until("ZooKeeper ends", Duration::from_secs(20), || std::future::ready((!process.runs()).then_some(()))).await;
+    }
+
     /// Stands still, with its connections open, until [`Self::thaw`].
     pub fn freeze(&self, index: usize) {
         self.process(index).freeze();

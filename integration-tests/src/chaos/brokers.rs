@@ -12,7 +12,7 @@ use crate::relay::Flow;
 pub(super) async fn run(mut lane: Lane, trio: &Mutex<Trio>) {
     while lane.next().await {
         let index = lane.below(SIZE);
-        let deed = [Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Reset, Deed::Slow][lane.below(6)];
+        let deed = lane.one_of(&[Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Reset, Deed::Slow]);
         let journal = lane.journal.clone();
         let open = journal.begin(Kind::Broker, deed, &(index + 1).to_string());
         match deed {

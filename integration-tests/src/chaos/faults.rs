@@ -66,10 +66,12 @@ impl fmt::Display for Deed {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Fault {
     pub(super) kind: Kind,
     pub(super) deed: Deed,
+    /// Its number, or the group that it concerns.
+    pub(super) whom: String,
     pub(super) from: Instant,
     /// When it was healed, or over.
     pub(super) to: Instant,
@@ -91,8 +93,13 @@ impl Journal {
     /// Says so; the entry is made when it is over.
     pub(super) fn begin(&self, kind: Kind, deed: Deed, whom: &str) -> Open<'_> {
         let from = Instant::now();
-        (self.say)(&format!("{:7.1} s  {kind} {whom}: {deed}", from.duration_since(self.began).as_secs_f64()));
-        Open { journal: self, kind, deed, from }
+        self.note(&format!("{kind} {whom}: {deed}"));
+        Open { journal: self, kind, deed, whom: whom.to_owned(), from }
+    }
+
+    /// With the time.
+    pub(super) fn note(&self, text: &str) {
+        (self.say)(&format!("{:7.1} s  {text}", self.began.elapsed().as_secs_f64()));
     }
 
     pub(super) fn faults(&self) -> Vec<Fault> {
@@ -105,12 +112,13 @@ pub(super) struct Open<'a> {
     journal: &'a Journal,
     kind: Kind,
     deed: Deed,
+    whom: String,
     from: Instant,
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        let Self { journal, kind, deed, from } = *self;
-        journal.faults.lock().unwrap().push(Fault { kind, deed, from, to: Instant::now() });
+        let whom = std::mem::take(&mut self.whom);
+        self.journal.faults.lock().unwrap().push(Fault { kind: self.kind, deed: self.deed, whom, from: self.from, to: Instant::now() });
     }
 }

@@ -9,20 +9,25 @@ use tokio_util::sync::CancellationToken;
 use super::faults::Journal;
 
 pub(super) struct Lane {
-    pub(super) random: StdRng,
     pub(super) journal: Journal,
+    seed: u64,
+    faults: u64,
+    random: StdRng,
     end: CancellationToken,
 }
 
 impl Lane {
     /// `number` keeps lanes of one seed apart.
     pub(super) fn new(seed: u64, number: u64, journal: Journal, end: &CancellationToken) -> Self {
-        let random = StdRng::seed_from_u64(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number));
-        Self { random, journal, end: end.clone() }
+        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number << 32);
+        Self { journal, seed, faults: 0, random: StdRng::seed_from_u64(seed), end: end.clone() }
     }
 
     /// A pause between two faults; `false` once no more are asked for.
     pub(super) async fn next(&mut self) -> bool {
+        // What one fault draws, which may depend on what comes of it, changes nothing of the next one.
+        self.random = StdRng::seed_from_u64(self.seed.wrapping_add(self.faults));
+        self.faults += 1;
         let pause = self.seconds(4.0, 16.0);
         self.end.run_until_cancelled(tokio::time::sleep(pause)).await.is_some()
     }
@@ -33,6 +38,10 @@ impl Lane {
 
     pub(super) fn below(&mut self, count: usize) -> usize {
         self.random.random_range(0..count)
+    }
+
+    pub(super) fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.below(all.len())]
     }
 
     /// A fault lasts so long, whether or not the run is over.

@@ -13,10 +13,10 @@ use crate::kafka::trio::Trio;
 pub(super) async fn run(mut lane: Lane, trio: &Mutex<Trio>, admins: &[std::net::SocketAddr], partitions: &mut usize) {
     let http = reqwest::Client::builder().timeout(Duration::from_secs(15)).build().unwrap();
     while lane.next().await {
-        let deed = [Deed::GrowTopic, Deed::RecreateTopic, Deed::Replay, Deed::Pause][lane.below(4)];
+        let deed = lane.one_of(&[Deed::GrowTopic, Deed::RecreateTopic, Deed::Replay, Deed::Pause]);
         let journal = lane.journal.clone();
-        let group = GROUPS[lane.below(GROUPS.len())];
-        let admin = admins[lane.below(admins.len())];
+        let group = lane.one_of(&GROUPS);
+        let admin = lane.one_of(admins);
         let whom = if matches!(deed, Deed::Replay | Deed::Pause) { group } else { "" };
         let _open = journal.begin(Kind::Operator, deed, whom);
         match deed {

@@ -2,22 +2,31 @@
 
 use std::time::Duration;
 
-use super::faults::{Deed, Kind};
+use super::faults::{Deed, Journal, Kind};
 use super::lane::Lane;
-use super::world::Member;
+use super::world::{Entrance, Member};
 use crate::gateway::Gateway;
 use crate::relay::Flow;
 
 /// More than `drain_timeout`.
 const EXIT_WITHIN: Duration = Duration::from_secs(40);
 
-pub(super) async fn break_proxies(mut lane: Lane, proxies: &mut [Gateway]) {
+pub(super) async fn break_proxies(mut lane: Lane, proxies: &mut [Entrance]) {
     while lane.next().await {
         let index = lane.below(proxies.len());
-        let deed = [Deed::Kill, Deed::Terminate, Deed::Freeze][lane.below(3)];
+        let deed = lane.one_of(&[Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Reset, Deed::Slow]);
         let journal = lane.journal.clone();
         let _open = journal.begin(Kind::Proxy, deed, &(index + 1).to_string());
-        restart_or_thaw(&mut lane, &mut proxies[index], deed, 4.0).await;
+        let Entrance { gateway, way } = &mut proxies[index];
+        match deed {
+            Deed::Reset => way.reset(),
+            Deed::CutOff | Deed::Slow => {
+                way.both(if deed == Deed::Slow { Flow::Delay(Duration::from_millis(300)) } else { Flow::Hold });
+                lane.hold(0.5, 6.0).await;
+                way.both(Flow::Pass);
+            }
+            deed => restart_or_thaw(&mut lane, gateway, deed, 4.0).await,
+        }
     }
 }
 
@@ -32,22 +41,22 @@ pub(super) async fn break_pushers(mut lane: Lane, pushers: &mut [Member]) {
             come_or_go(&mut pushers[spare].gateway, &journal, &whom).await;
             continue;
         }
-        let deed = [Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Reset][lane.below(5)];
+        let deed = lane.one_of(&[Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Reset]);
         let _open = journal.begin(Kind::Pusher, deed, &whom);
-        let Member { gateway, relays } = &mut pushers[index];
+        let Member { gateway, ways } = &mut pushers[index];
         match deed {
             Deed::CutOff => {
-                relays.iter().for_each(|relay| relay.both(Flow::Hold));
+                ways.iter().for_each(|way| way.both(Flow::Hold));
                 lane.hold(1.0, 14.0).await;
-                relays.iter().for_each(|relay| relay.both(Flow::Pass));
+                ways.iter().for_each(|way| way.both(Flow::Pass));
             }
-            Deed::Reset => relays.iter().for_each(crate::relay::Relay::reset),
+            Deed::Reset => ways.iter().for_each(|way| way.reset()),
             deed => restart_or_thaw(&mut lane, gateway, deed, 14.0).await,
         }
     }
 }
 
-async fn come_or_go(spare: &mut Gateway, journal: &super::faults::Journal, whom: &str) {
+async fn come_or_go(spare: &mut Gateway, journal: &Journal, whom: &str) {
     if spare.runs() {
         let _open = journal.begin(Kind::Pusher, Deed::Remove, whom);
         spare.terminate(EXIT_WITHIN).await;

@@ -1,4 +1,7 @@
 //! Faults of receivers, and of the way to them.
+//!
+//! They live in this process, since the ledger is what they saw. One that is killed closes its port and resets its
+//! connections; one that is frozen takes connections and neither notes nor answers anything.
 
 use std::time::Duration;
 
@@ -7,20 +10,29 @@ use super::lane::Lane;
 use super::world::Callback;
 use crate::relay::Flow;
 
-pub(super) async fn run(mut lane: Lane, callbacks: &[Callback]) {
+const DEEDS: [Deed; 6] = [Deed::Kill, Deed::Freeze, Deed::CutOff, Deed::Reset, Deed::Slow, Deed::Refuse];
+
+pub(super) async fn run(mut lane: Lane, callbacks: &mut [Callback]) {
     while lane.next().await {
-        let callback = &callbacks[lane.below(callbacks.len())];
-        let deed = [Deed::Slow, Deed::Reset, Deed::CutOff, Deed::Refuse][lane.below(4)];
+        let index = lane.below(callbacks.len());
+        let callback = &mut callbacks[index];
+        let deed = lane.one_of(&DEEDS);
         let journal = lane.journal.clone();
         let _open = journal.begin(Kind::Receiver, deed, callback.group);
         match deed {
-            Deed::Slow => callback.relay.both(Flow::Delay(Duration::from_millis(300))),
+            Deed::Kill => callback.receiver.close(),
+            Deed::Freeze => callback.receiver.freeze(),
             Deed::CutOff => callback.relay.both(Flow::Hold),
+            Deed::Slow => callback.relay.both(Flow::Delay(Duration::from_millis(300))),
             Deed::Refuse => callback.refuse(true),
             _ => callback.relay.reset(),
         }
         lane.hold(0.5, 6.0).await;
-        callback.refuse(false);
-        callback.relay.both(Flow::Pass);
+        match deed {
+            Deed::Kill => callback.receiver.open().await,
+            Deed::Freeze => callback.receiver.thaw(),
+            Deed::CutOff | Deed::Slow => callback.relay.both(Flow::Pass),
+            _ => callback.refuse(false),
+        }
     }
 }

@@ -26,6 +26,7 @@ pub(super) struct Traffic {
 
 #[derive(Debug, Default)]
 struct Counts {
+    acked: AtomicUsize,
     refused: AtomicUsize,
     unknown: AtomicUsize,
 }
@@ -33,7 +34,7 @@ struct Counts {
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Sent {
-    /// With the time of each acknowledgement.
+    /// With the time of each acknowledgement; of each client in the order of its posts.
     pub(super) acked: Vec<(Acked, Instant)>,
     /// Certainly not written, or never sent.
     pub(super) refused: usize,
@@ -50,6 +51,10 @@ impl Traffic {
             clients.spawn(post(number, proxies[number % proxies.len()], stop.clone(), counts.clone()));
         }
         Self { stop, clients, counts }
+    }
+
+    pub(super) fn acked(&self) -> usize {
+        self.counts.acked.load(Ordering::Relaxed)
     }
 
     pub(super) async fn stop(self) -> Sent {
@@ -78,7 +83,10 @@ async fn post(number: usize, proxy: std::net::SocketAddr, stop: CancellationToke
         let topic = [0, 0, 0, 1, 1, 2][rand::rng().random_range(0..6)];
         let key = format!("k{:.0}", KEYS * rand::rng().random::<f64>().powi(3));
         match producers[topic].plain(Some(&key), &[], Bytes::from(format!("{number}.{message}"))).await {
-            Ok(message) => acked.push((message, Instant::now())),
+            Ok(message) => {
+                counts.acked.fetch_add(1, Ordering::Relaxed);
+                acked.push((message, Instant::now()));
+            }
             Err(refused) => {
                 let certain = matches!(refused.status, Some(503 | 404));
                 if certain { &counts.refused } else { &counts.unknown }.fetch_add(1, Ordering::Relaxed);

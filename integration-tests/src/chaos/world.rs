@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::faults::{Fault, Journal};
 use super::lane::Lane;
+use super::owners::{self, Owners};
+use super::senders::Senders;
 use super::traffic::Sent;
 use super::{brokers, operator, processes, receivers, servers, verdict};
 use crate::gateway::{Gateway, Role, Setup};
@@ -20,6 +22,7 @@ use crate::receiver::{Answer, Receiver};
 use crate::relay::Relay;
 use crate::request::Seen;
 use crate::zookeeper::ZooKeeper;
+use crate::zookeeper::tool::Tool;
 
 pub(super) const ORDERS: &str = "orders";
 /// Gets partitions while it is used.
@@ -31,11 +34,14 @@ pub(super) const TOPICS: [&str; 3] = [ORDERS, GROWING, CHURN];
 
 pub(super) const GROUPS: [&str; 3] = ["steady", "slow", "relayed"];
 
+/// The last of them comes and goes.
+pub(super) const PUSHERS: usize = 4;
 pub(super) const WORKERS: usize = 8;
 pub(super) const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) const SESSION: Duration = Duration::from_secs(6);
 
 const BEGIN_PARTITIONS: usize = 3;
+const CHROOT: &str = "/chaos";
 
 pub(super) fn topics_of(group: &str) -> &'static [&'static str] {
     match group {
@@ -49,28 +55,30 @@ pub(super) struct Callback {
     pub(super) group: &'static str,
     /// Between the pushers and the receiver.
     pub(super) relay: Relay,
-    receiver: Receiver,
+    pub(super) receiver: Receiver,
+    pub(super) senders: Arc<Senders>,
     refusing: Arc<AtomicBool>,
 }
 
 impl Callback {
     async fn start(group: &'static str) -> Self {
-        let refusing = Arc::new(AtomicBool::new(false));
-        let refuses = refusing.clone();
-        let receiver = Receiver::start(move |seen| match refuses.load(Ordering::Relaxed) {
-            true => Answer::Status(503),
-            false => answer(group, seen),
+        let receiver = Receiver::ok().await;
+        let relay = Relay::start(receiver.addr).await;
+        let (senders, refusing) = (Arc::new(Senders::new(relay.clients())), Arc::new(AtomicBool::new(false)));
+        let (book, refuses) = (senders.clone(), refusing.clone());
+        receiver.script(move |seen| {
+            book.arrived(seen);
+            if refuses.load(Ordering::Relaxed) { Answer::Status(503) } else { answer(group, seen) }
         });
-        let receiver = receiver.await;
-        Self { group, relay: Relay::start(receiver.addr).await, receiver, refusing }
+        Self { group, relay, receiver, senders, refusing }
     }
 
     pub(super) fn refuse(&self, refuse: bool) {
         self.refusing.store(refuse, Ordering::Relaxed);
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
-        self.receiver.seen()
+    fn misses_nothing(&self, sent: &Sent, faults: &[Fault]) -> bool {
+        self.receiver.look(|seen| verdict::missing(self.group, seen, sent, faults).is_empty())
     }
 
     fn config(&self) -> Value {
@@ -91,16 +99,24 @@ fn answer(group: &str, seen: &Seen) -> Answer {
     }
 }
 
+/// Between a pusher and a ZooKeeper server: broken by what is done to either.
+pub(super) type Way = Arc<Relay>;
+
 pub(super) struct Member {
     pub(super) gateway: Gateway,
-    /// Between this pusher and each ZooKeeper server.
-    pub(super) relays: Vec<Relay>,
+    pub(super) ways: [Way; servers::SIZE],
+}
+
+/// A proxy, and the way of producers to it.
+pub(super) struct Entrance {
+    pub(super) gateway: Gateway,
+    pub(super) way: Relay,
 }
 
 pub(super) struct World {
     trio: Mutex<Trio>,
     ensemble: ZooKeeper,
-    proxies: Vec<Gateway>,
+    proxies: Vec<Entrance>,
     pushers: Vec<Member>,
     pub(super) callbacks: Vec<Callback>,
     partitions: usize,
@@ -120,66 +136,87 @@ impl World {
         let mut proxies = Vec::new();
         for _ in 0..2 {
             let proxy = Setup { role: Role::Proxy, ..Setup::default() }.field("queue", queue.clone());
-            proxies.push(proxy.proxy("drain_timeout", json!("5s")).start().await);
+            let gateway = proxy.proxy("drain_timeout", json!("5s")).start().await;
+            let way = Relay::start(gateway.api).await;
+            proxies.push(Entrance { gateway, way });
         }
         let groups: Vec<Value> = callbacks.iter().map(Callback::config).collect();
         let mut pushers = Vec::new();
-        for number in 1..=4 {
+        for number in 1..=PUSHERS {
             pushers.push(member(&ensemble, number, &groups, &queue).await);
         }
-        for member in &mut pushers[..3] {
+        for member in &mut pushers[..PUSHERS - 1] {
             member.gateway.restart().await;
         }
         Self { trio: Mutex::new(trio), ensemble, proxies, pushers, callbacks, partitions: BEGIN_PARTITIONS }
     }
 
     pub(super) fn proxies(&self) -> Vec<SocketAddr> {
-        self.proxies.iter().map(|proxy| proxy.api).collect()
+        self.proxies.iter().map(|proxy| proxy.way.addr()).collect()
+    }
+
+    /// Of requests, by receiver.
+    pub(super) fn counts(&self) -> Vec<watch::Receiver<usize>> {
+        self.callbacks.iter().map(|callback| callback.receiver.counted()).collect()
     }
 
     /// Until `end`, and until all that was broken is healed.
-    pub(super) async fn break_things(&mut self, seed: u64, began: Instant, end: &CancellationToken, say: fn(&str)) -> Journal {
-        let journal = Journal::new(began, say);
+    pub(super) async fn break_things(&mut self, seed: u64, journal: &Journal, end: &CancellationToken) {
         let lane = |number| Lane::new(seed, number, journal.clone(), end);
         let admins: Vec<SocketAddr> = self.pushers.iter().map(|member| member.gateway.admin).collect();
+        let ways: Vec<_> = self.pushers.iter().map(|member| member.ways.clone()).collect();
         tokio::join!(
             brokers::run(lane(1), &self.trio),
-            servers::run(lane(2), &mut self.ensemble),
+            servers::run(lane(2), &mut self.ensemble, &ways),
             processes::break_proxies(lane(3), &mut self.proxies),
             processes::break_pushers(lane(4), &mut self.pushers),
-            receivers::run(lane(5), &self.callbacks),
+            receivers::run(lane(5), &mut self.callbacks),
             operator::run(lane(6), &self.trio, &admins, &mut self.partitions),
         );
-        for gateway in self.proxies.iter_mut().chain(self.pushers.iter_mut().map(|member| &mut member.gateway)) {
+        let proxies = self.proxies.iter_mut().map(|entrance| &mut entrance.gateway);
+        for gateway in proxies.chain(self.pushers.iter_mut().map(|member| &mut member.gateway)) {
             if !gateway.runs() {
                 gateway.spawn();
             }
         }
-        journal
     }
 
     /// Waits until all that must be delivered is; says how long that took, or that time was up.
     pub(super) async fn settle(&self, sent: &Sent, faults: &[Fault], within: Duration) -> Option<Duration> {
         let began = Instant::now();
         while began.elapsed() < within {
-            if self.callbacks.iter().all(|callback| verdict::missing(callback, sent, faults).is_empty()) {
+            if self.callbacks.iter().all(|callback| callback.misses_nothing(sent, faults)) {
                 return Some(began.elapsed());
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         None
     }
+
+    pub(super) fn owners(&self) -> Owners {
+        let mut owners = Owners::default();
+        (1..).zip(&self.pushers).for_each(|(number, member)| owners.read(number, &member.gateway.log()));
+        owners
+    }
+
+    /// The group's cursor, as an old tool reads it.
+    pub(super) fn cursor(&self, group: &str, topic: &str, partition: u32) -> Option<u64> {
+        let path = format!("{CHROOT}/consumers/{group}/offsets/{topic}/{partition}");
+        Tool::connect(self.ensemble.addr(0)).get(&path)?.parse().ok()
+    }
 }
 
 async fn member(ensemble: &ZooKeeper, number: usize, groups: &[Value], queue: &Value) -> Member {
-    let mut relays = Vec::new();
+    let mut ways = Vec::new();
     for index in 0..servers::SIZE {
-        relays.push(Relay::start(ensemble.addr(index)).await);
+        ways.push(Arc::new(Relay::start(ensemble.addr(index)).await));
     }
-    let servers: Vec<String> = relays.iter().map(|relay| relay.addr().to_string()).collect();
+    let servers: Vec<String> = ways.iter().map(|way| way.addr().to_string()).collect();
     let setup = Setup { role: Role::Pusher, ..Setup::groups(groups.to_vec()) };
-    let setup = setup.field("queue", queue.clone()).field("zookeepers", json!(servers)).field("zk_path", json!("/chaos"));
+    let setup = setup.field("queue", queue.clone()).field("zookeepers", json!(servers)).field("zk_path", json!(CHROOT));
     let setup = setup.pusher("instance", json!(format!("p{number}"))).pusher("drain_timeout", json!("5s"));
-    let setup = setup.pusher("session_timeout", json!(format!("{}s", SESSION.as_secs())));
-    Member { gateway: Gateway::new(setup), relays }
+    let mut setup = setup.pusher("session_timeout", json!(format!("{}s", SESSION.as_secs())));
+    setup.environment.push((owners::LOG.0.to_owned(), owners::LOG.1.to_owned()));
+    let ways = ways.try_into().unwrap_or_else(|_| unreachable!("one for each server"));
+    Member { gateway: Gateway::new(setup), ways }
 }
