@@ -2,6 +2,7 @@
 //!
 //! The seed fixes what is broken, how and for how long; how that falls together with the traffic differs from run to run.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -31,11 +32,13 @@ const SETTLE: Duration = Duration::from_secs(75);
 const PROGRESS: Duration = Duration::from_secs(15);
 
 /// What is to be played.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Chaos {
     pub seed: u64,
     /// Of the faults; starting and settling come on top.
     pub duration: Duration,
+    /// Where the logs of the proxies and pushers are put at the end.
+    pub logs: Option<PathBuf>,
 }
 
 impl Chaos {
@@ -59,6 +62,9 @@ impl Chaos {
         journal.note("no more faults; everything is healed, and what was acknowledged is waited for");
         let sent = traffic.stop().await;
         let settled = world.settle(&sent, &journal.faults(), SETTLE).await;
+        if let Some(folder) = &self.logs {
+            world.keep_logs(folder);
+        }
         Report::new(self, &journal, &sent, &world, settled)
     }
 }

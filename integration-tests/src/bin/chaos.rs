@@ -2,25 +2,27 @@
 //!
 //!     cargo run --release -p integration-tests --bin chaos -- --seed 7 --minutes 30
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use integration_tests::chaos::Chaos;
 
 fn main() -> ExitCode {
-    let (mut seed, mut minutes) = (1, 3.0);
+    let (mut seed, mut minutes, mut logs) = (1, 3.0, None);
     let words: Vec<String> = std::env::args().skip(1).collect();
     for pair in words.chunks(2) {
         match pair {
             [name, value] if name == "--seed" => seed = value.parse().expect("--seed takes a number"),
             [name, value] if name == "--minutes" => minutes = value.parse().expect("--minutes takes a number"),
+            [name, value] if name == "--logs" => logs = Some(PathBuf::from(value)),
             _ => {
-                eprintln!("usage: chaos [--seed N] [--minutes M]");
+                eprintln!("usage: chaos [--seed N] [--minutes M] [--logs FOLDER]");
                 return ExitCode::from(2);
             }
         }
     }
-    let chaos = Chaos { seed, duration: Duration::from_secs_f64(minutes * 60.0) };
+    let chaos = Chaos { seed, duration: Duration::from_secs_f64(minutes * 60.0), logs };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts");
     let report = runtime.block_on(chaos.play(|line| eprintln!("{line}")));
     println!("{report}");

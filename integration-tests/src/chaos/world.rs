@@ -2,6 +2,7 @@
 //! one that comes and goes, and a receiver for each group.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -197,6 +198,15 @@ impl World {
         let mut owners = Owners::default();
         (1..).zip(&self.pushers).for_each(|(number, member)| owners.read(number, &member.gateway.log()));
         owners
+    }
+
+    pub(super) fn keep_logs(&self, folder: &Path) {
+        std::fs::create_dir_all(folder).unwrap();
+        let keep = |name: &str, number: usize, gateway: &Gateway| {
+            std::fs::write(folder.join(format!("{name}-{number}.log")), gateway.log()).unwrap();
+        };
+        (1..).zip(&self.proxies).for_each(|(number, entrance)| keep("proxy", number, &entrance.gateway));
+        (1..).zip(&self.pushers).for_each(|(number, member)| keep("pusher", number, &member.gateway));
     }
 
     /// The group's cursor, as an old tool reads it.

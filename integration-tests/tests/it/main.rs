@@ -28,6 +28,7 @@ mod connecting;
 mod crash;
 mod deliveries;
 mod drain;
+mod hazards;
 mod kafka;
 mod main_job;
 mod operating;

@@ -15,7 +15,7 @@ const NAMED: usize = 5;
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Chaos { seed, duration } = self.chaos;
+        let Chaos { seed, duration, .. } = &self.chaos;
         writeln!(f, "seed {seed}, {:.0} s of faults, {} faults", duration.as_secs_f64(), self.faults.len())?;
         let mut by_kind: BTreeMap<(Kind, Deed), usize> = BTreeMap::new();
         self.faults.iter().for_each(|fault| *by_kind.entry((fault.kind, fault.deed)).or_default() += 1);
