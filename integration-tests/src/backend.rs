@@ -1,6 +1,7 @@
 //! The same file of groups on either way to run: `standalone`, or a proxy and a pusher on Kafka and `ZooKeeper`.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -68,6 +69,14 @@ impl Site {
 
     pub fn proxy_mut(&mut self) -> &mut Gateway {
         self.proxy.as_mut().unwrap_or(&mut self.pusher)
+    }
+
+    /// SIGTERM to all of it, the pusher first; each process must end well in time.
+    pub async fn terminate(&mut self, within: Duration) {
+        for gateway in std::iter::once(&mut self.pusher).chain(&mut self.proxy) {
+            let status = gateway.terminate(within).await;
+            assert_eq!(status.code(), Some(0), "{}", gateway.log());
+        }
     }
 
     /// What the topic that the groups call so is called here.

@@ -30,6 +30,11 @@ impl Kafka {
         self.create(NewTopic::new(name, 1, TopicReplication::Variable(&[&[1, 2]])), settings).await;
     }
 
+    /// With two partitions, one on each of both brokers.
+    pub async fn create_topic_on_each(&self, name: &str) {
+        self.create(NewTopic::new(name, 2, TopicReplication::Variable(&[&[1], &[2]])), &[]).await;
+    }
+
     async fn create<'a>(&self, new: NewTopic<'a>, settings: &[(&'a str, &'a str)]) {
         let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
         let created = self.admin().create_topics(&[new], &AdminOptions::new()).await.unwrap();

@@ -4,21 +4,27 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use integration_tests::backend::{Backend, Site};
 use integration_tests::gateway::{Setup, group};
 use integration_tests::producer::Producer;
 use integration_tests::receiver::{Answer, Receiver};
 use integration_tests::wait;
 use serde_json::json;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn at_its_window_one_partition_stops_reading_and_says_for_what_it_waits() {
+on_each_backend! {
+    at_its_window_one_partition_stops_reading_and_says_for_what_it_waits,
+    a_backlog_on_many_partitions_stays_where_it_is_while_the_receiver_is_down,
+}
+
+async fn at_its_window_one_partition_stops_reading_and_says_for_what_it_waits(backend: Backend) {
     let receiver = Receiver::start(|s| Answer::Status(if s.partition() == 0 && s.key() == Some("bad") { 500 } else { 200 })).await;
     let policy = json!({"failed_sleep": "300ms", "max_in_flight_records": 100, "commit_interval": "200ms"});
-    let mut gateway = Setup::groups([group("g", "t", &receiver.url(), &policy)]).embedded("partitions", json!(2)).start().await;
-    let http = Producer::new(gateway.api, "t").http;
+    let setup = Setup::groups([group("g", "t", &receiver.url(), &policy)]).embedded("partitions", json!(2));
+    let mut site = Site::start(backend, setup).await;
+    let (http, url) = (site.producer("t").http, site.proxy().topic_url(&format!("{}/batch", site.topic("t"))));
     let post = async |partition: u32, key: &str, count: usize| {
         let line = format!("{}\n", json!({"key": key, "value": "x", "partition": partition}));
-        let request = http.post(gateway.topic_url("t/batch")).header("Content-Type", "application/x-ndjson").body(line.repeat(count));
+        let request = http.post(&url).header("Content-Type", "application/x-ndjson").body(line.repeat(count));
         assert_eq!(request.send().await.unwrap().status(), 200);
     };
     post(0, "good", 5).await;
@@ -28,11 +34,11 @@ async fn at_its_window_one_partition_stops_reading_and_says_for_what_it_waits() 
     receiver.until_done(505, Duration::from_secs(10)).await;
     let blocked = [("group", "g"), ("partition", "0")];
     wait::until("the metric of the blocked partition", Duration::from_secs(3), || async {
-        (gateway.metric("mqgate_intake_blocked", &blocked).await == 1.0).then_some(())
+        (site.pusher.metric("mqgate_intake_blocked", &blocked).await == 1.0).then_some(())
     })
     .await;
-    assert_eq!(gateway.metric("mqgate_intake_blocked", &[("partition", "1")]).await, 0.0);
-    let shown = gateway.group("g").await;
+    assert_eq!(site.pusher.metric("mqgate_intake_blocked", &[("partition", "1")]).await, 0.0);
+    let shown = site.pusher.group("g").await;
     let of = |n: u64| shown["partitions"].as_array().unwrap().iter().find(|p| p["partition"] == n).unwrap().clone();
     assert_eq!(of(0)["live"]["blocked"], "max_in_flight_records", "{shown}");
     assert_eq!(of(0)["live"]["oldest_unfinished"]["offset"], 5, "{shown}");
@@ -40,11 +46,11 @@ async fn at_its_window_one_partition_stops_reading_and_says_for_what_it_waits() 
     assert_eq!(of(1)["lag"], 0, "the other partition goes on: {shown}");
     // Several commit intervals, so that everything done is stored.
     tokio::time::sleep(Duration::from_millis(1_200)).await;
-    gateway.kill();
+    site.pusher.kill();
     receiver.clear();
     receiver.script(|_| Answer::Status(200));
-    gateway.restart().await;
-    gateway.until_caught_up("g", Duration::from_secs(10)).await;
+    site.pusher.restart().await;
+    site.pusher.until_caught_up("g", Duration::from_secs(20)).await;
     let again = receiver.seen().iter().filter(|s| s.partition() == 1).count();
     assert_eq!(again, 0, "what was done and stored is not repeated");
     assert_eq!(receiver.count(), 320, "what was unfinished, each once");
@@ -81,32 +87,31 @@ async fn two_hundred_records_in_retry_are_two_hundred_for_as_long_as_they_fail()
     assert_eq!(gateway.metric("mqgate_pending_retries", &[("group", "g")]).await, 0.0);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_backlog_on_many_partitions_stays_on_the_disk_while_the_receiver_is_down() {
+async fn a_backlog_on_many_partitions_stays_where_it_is_while_the_receiver_is_down(backend: Backend) {
     let mut receiver = Receiver::ok().await;
     receiver.close();
     let setup = Setup::groups([group("g", "t", &receiver.url(), &json!({"failed_sleep": "1s"}))]).embedded("partitions", json!(24));
-    let gateway = setup.pusher("max_buffered_bytes", json!("32MiB")).start().await;
-    let producer = Producer::new(gateway.api, "t");
+    let site = Site::start(backend, setup.pusher("max_buffered_bytes", json!("32MiB"))).await;
+    let (pusher, producer) = (&site.pusher, site.producer("t"));
     for start in (0..2_400).step_by(40) {
         let lines: Vec<(String, Bytes)> = (start..start + 40).map(|n| (format!("k{n}"), Bytes::from(vec![b'x'; 100_000]))).collect();
         producer.batch(&lines, &json!({})).await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let (resident, cpu) = (gateway.resident_bytes(), gateway.cpu());
+    let (resident, cpu) = (pusher.resident_bytes(), pusher.cpu());
     assert!(resident <= 150 << 20, "{} MiB with 240 MB behind a dead receiver", resident >> 20);
     for _ in 0..10 {
         let asked = Instant::now();
-        let health = producer.http.get(format!("http://{}/healthz", gateway.admin)).send().await.unwrap();
+        let health = producer.http.get(format!("http://{}/healthz", pusher.admin)).send().await.unwrap();
         assert!(health.status() == 200 && asked.elapsed() < Duration::from_secs(1), "{:?}", asked.elapsed());
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    assert!(gateway.cpu() - cpu < Duration::from_millis(700), "{:?} of processor time in 2 s of waiting", gateway.cpu() - cpu);
-    let later = gateway.resident_bytes();
+    assert!(pusher.cpu() - cpu < Duration::from_millis(700), "{:?} of processor time in 2 s of waiting", pusher.cpu() - cpu);
+    let later = pusher.resident_bytes();
     assert!(later <= resident + (8 << 20), "it grew from {} to {} MiB while nothing moved", resident >> 20, later >> 20);
     receiver.open().await;
     receiver.until_done(2_400, Duration::from_secs(30)).await;
-    gateway.until_caught_up("g", Duration::from_secs(5)).await;
+    pusher.until_caught_up("g", Duration::from_secs(5)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use integration_tests::backend::{Backend, Site};
 use integration_tests::gateway::{Gateway, Setup, group};
 use integration_tests::ledger::{Acked, judge, repeated_too_much};
 use integration_tests::payloads::{examples, sample};
@@ -112,25 +113,29 @@ async fn a_crash_repeats_no_done_record_behind_a_stuck_one() {
     assert_eq!(again, 0, "done and stored before the crash, delivered again after it");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_cursor_stands_at_the_oldest_unfinished_record_when_killed() {
+on_each_backend! {
+    the_cursor_stands_at_the_oldest_unfinished_record_when_killed,
+}
+
+async fn the_cursor_stands_at_the_oldest_unfinished_record_when_killed(backend: Backend) {
     let receiver = Receiver::start(|s| if s.offset() == 5 { Answer::Hang } else { Answer::Status(200) }).await;
     let policy = json!({"timeout": "60s", "commit_interval": "200ms", "connect_timeout": "1s"});
-    let mut gateway = Setup::groups([group("g", "t", &receiver.url(), &policy)]).embedded("partitions", json!(1)).start().await;
-    let producer = Producer::new(gateway.api, "t");
+    let setup = Setup::groups([group("g", "t", &receiver.url(), &policy)]).embedded("partitions", json!(1));
+    let mut site = Site::start(backend, setup).await;
+    let producer = site.producer("t");
     for n in 0..100 {
         producer.plain(Some(&format!("k{n}")), &[], Bytes::from(n.to_string())).await.unwrap();
     }
     receiver.until_done(99, Duration::from_secs(10)).await;
-    until_stored(&gateway).await;
-    assert_eq!(gateway.group("g").await["partitions"][0]["cursor"], 5);
-    gateway.kill();
+    until_stored(&site.pusher).await;
+    assert_eq!(site.pusher.group("g").await["partitions"][0]["cursor"], 5);
+    site.pusher.kill();
     receiver.script(|_| Answer::Status(200));
     receiver.clear();
-    gateway.restart().await;
-    receiver.until("offset 5", Duration::from_secs(5), |seen| seen.iter().any(|s| s.offset() == 5)).await;
-    gateway.until_caught_up("g", Duration::from_secs(5)).await;
-    assert_eq!(gateway.group("g").await["partitions"][0]["cursor"], 100);
+    site.pusher.restart().await;
+    receiver.until("offset 5", Duration::from_secs(15), |seen| seen.iter().any(|s| s.offset() == 5)).await;
+    site.pusher.until_caught_up("g", Duration::from_secs(5)).await;
+    assert_eq!(site.pusher.group("g").await["partitions"][0]["cursor"], 100);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
+use integration_tests::backend::{Backend, Site};
 use integration_tests::gateway::{Setup, group};
 use integration_tests::ledger::judge;
 use integration_tests::producer::Producer;
@@ -12,11 +13,16 @@ use integration_tests::{raw, wait};
 use rustix::process::Signal;
 use serde_json::json;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn sigterm_under_load_exits_0_loses_nothing_and_repeats_nothing() {
+on_each_backend! {
+    sigterm_under_load_exits_0_loses_nothing_and_repeats_nothing,
+    hanging_receivers_are_cut_at_the_drain_deadline_and_count_as_nothing,
+}
+
+async fn sigterm_under_load_exits_0_loses_nothing_and_repeats_nothing(backend: Backend) {
     let receiver = Receiver::start(|_| Answer::Status(200).after(Duration::from_millis(30))).await;
-    let mut gateway = Setup::groups([group("g", "t", &receiver.url(), &json!({"worker_num": 64, "commit_interval": "10s"}))]).start().await;
-    let producer = Producer::new(gateway.api, "t");
+    let setup = Setup::groups([group("g", "t", &receiver.url(), &json!({"worker_num": 64, "commit_interval": "10s"}))]);
+    let mut site = Site::start(backend, setup).await;
+    let producer = site.producer("t");
     let clients = tokio::spawn({
         let producer = producer.clone();
         async move {
@@ -41,40 +47,38 @@ async fn sigterm_under_load_exits_0_loses_nothing_and_repeats_nothing() {
     });
     receiver.until_done(1_000, Duration::from_secs(10)).await;
     let asked = Instant::now();
-    let status = gateway.terminate(Duration::from_secs(10)).await;
-    assert_eq!(status.code(), Some(0), "{}", gateway.log());
+    site.terminate(Duration::from_secs(10)).await;
     let (acked, refused): (Vec<_>, Vec<_>) = clients.await.unwrap().into_iter().unzip();
     let (acked, refused) = (acked.concat(), refused.into_iter().flatten().collect::<Vec<_>>());
     assert!(refused.iter().all(|r| matches!(r.status, None | Some(503))), "{refused:?}");
     let late = receiver.seen().iter().filter(|s| s.at > asked + Duration::from_millis(150)).count();
     assert_eq!(late, 0, "attempts that began after SIGTERM");
-    gateway.restart().await;
-    gateway.until_caught_up("g", Duration::from_secs(30)).await;
+    site.pusher.restart().await;
+    site.pusher.until_caught_up("g", Duration::from_secs(30)).await;
     let verdict = judge(&acked, &receiver.seen());
     verdict.assert_nothing_lost_or_reordered();
     assert_eq!(verdict.repeats, 0, "what was answered before the exit is not repeated");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn hanging_receivers_are_cut_at_the_drain_deadline_and_count_as_nothing() {
+async fn hanging_receivers_are_cut_at_the_drain_deadline_and_count_as_nothing(backend: Backend) {
     let receiver = Receiver::start(|s| if s.text() == "hang" { Answer::Hang } else { Answer::Status(200) }).await;
     let policy = json!({"timeout": "60s", "connect_timeout": "1s", "bypass_failed": true});
     let setup = Setup::groups([group("g", "t", &receiver.url(), &policy)]).pusher("drain_timeout", json!("1s"));
-    let mut gateway = setup.start().await;
-    let producer = Producer::new(gateway.api, "t");
+    let mut site = Site::start(backend, setup).await;
+    let producer = site.producer("t");
     for n in 0..20 {
         let body: &'static [u8] = if n % 7 == 0 { b"hang" } else { b"fine" };
         producer.plain(Some(&format!("k{n}")), &[], Bytes::from_static(body)).await.unwrap();
     }
     receiver.until_done(17, Duration::from_secs(5)).await;
     let asked = Instant::now();
-    let status = gateway.terminate(Duration::from_secs(5)).await;
-    assert_eq!(status.code(), Some(0), "{}", gateway.log());
+    let status = site.pusher.terminate(Duration::from_secs(5)).await;
+    assert_eq!(status.code(), Some(0), "{}", site.pusher.log());
     wait::assert_on_time("the drain", asked.elapsed(), Duration::from_secs(1));
     receiver.clear();
     receiver.script(|_| Answer::Status(200));
-    gateway.restart().await;
-    gateway.until_caught_up("g", Duration::from_secs(5)).await;
+    site.pusher.restart().await;
+    site.pusher.until_caught_up("g", Duration::from_secs(5)).await;
     let again: Vec<String> = receiver.seen().iter().map(|s| s.text().to_owned()).collect();
     assert_eq!(again, ["hang", "hang", "hang"], "cut is neither done nor given up, and nothing else is repeated");
 }

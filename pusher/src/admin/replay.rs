@@ -88,11 +88,21 @@ fn parse(from: &str) -> Result<TimestampMs, Problem> {
 async fn at_time(group: &Group, time: TimestampMs) -> Result<Vec<ReplayTarget>, Problem> {
     let all = all_partitions(group).await?;
     let target = |at: GroupPartition| async move {
-        let to = group.cluster.queue.offset_for_time(&at.topic, at.partition, time).await?;
-        with_topic_id(group, at, to).await
+        let place = format!("topic {} partition {}", at.topic, at.partition);
+        let found = async {
+            let to = group.cluster.queue.offset_for_time(&at.topic, at.partition, time).await?;
+            with_topic_id(group, at, to).await
+        };
+        found.await.map_err(|error| unknown_target(&place, &error))
     };
-    let targets = stream::iter(all).map(target).buffered(CONCURRENCY).try_collect().await;
-    targets.map_err(|error: QueueError| queue_refused(&error))
+    stream::iter(all).map(target).buffered(CONCURRENCY).try_collect().await
+}
+
+/// One of many partitions is in the way of all.
+fn unknown_target(place: &str, error: &QueueError) -> Problem {
+    let mut problem = queue_refused(error);
+    problem.detail = format!("nothing was moved, for {place} cannot be asked: {}", problem.detail).into();
+    problem
 }
 
 async fn at_offsets(group: &Group, offsets: impl Iterator<Item = (common::ids::Topic, (u32, u64))>) -> Result<Vec<ReplayTarget>, Problem> {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 
 const PRODUCE_TIMEOUT: Duration = Duration::from_secs(3);
-const AWAY: Duration = Duration::from_secs(12);
+const AWAY: Duration = Duration::from_secs(30);
 
 /// A POST every 200 ms; what was answered, and after how long.
 async fn post_until(producer: Producer, stop: CancellationToken) -> Vec<(Result<Acked, Refused>, Duration)> {

@@ -1,6 +1,7 @@
 //! Receivers that take longer than a session, and groups that have nothing to do.
 
 use integration_tests::receiver::Answer;
+use integration_tests::relay::{Flow, Relay};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use serde_json::json;
 
@@ -51,4 +52,31 @@ async fn after_a_long_idle_time_the_next_message_is_all_that_is_pushed() {
     });
     let groups = groups.await.unwrap();
     assert!(groups.iter().all(|name| !name.contains("mqgate")), "{groups:?}");
+}
+
+/// C46: cursors that take two seconds to be stored are waited for, and new attempts are not begun meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_zookeeper_is_waited_for_at_the_stop_so_that_nothing_is_repeated() {
+    let receiver = Receiver::start(|_| Answer::Status(200).after(500 * MS)).await;
+    let policy = json!({"worker_num": 64, "commit_interval": "10s", "timeout": "10s"});
+    let scene = Scene::new(Cluster::shared().await, 4, receiver, policy).await;
+    let relay = Relay::start(scene.cluster.zookeeper()).await;
+    let mut pusher = scene.pusher_by("a", relay.addr()).await;
+    let records: Vec<String> = (0..1_000).map(|n| format!("k{n}")).collect();
+    let records: Vec<_> = records.iter().map(|key| (Some(key.as_str()), Some("x"))).collect();
+    scene.cluster.produce(&scene.topic, &records).await;
+    scene.receiver.until_count(200, Duration::from_secs(10)).await;
+    relay.to_server(Flow::Delay(2_000 * MS));
+    let asked = Instant::now();
+    assert_eq!(pusher.terminate(Duration::from_secs(20)).await.code(), Some(0), "{}", pusher.log());
+    eprintln!("it ended {:?} after SIGTERM", asked.elapsed());
+    relay.to_server(Flow::Pass);
+    let late = scene.receiver.seen().iter().filter(|s| s.at > asked + 150 * MS).count();
+    assert_eq!(late, 0, "attempts that began after SIGTERM");
+    let done = scene.receiver.seen().iter().filter(|s| s.succeeded()).count();
+    pusher.restart().await;
+    scene.cluster.until_cursors_at_end("g", &scene.topic, Duration::from_secs(30)).await;
+    let verdict = judge(&[], &scene.receiver.seen());
+    verdict.assert_nothing_lost_or_reordered();
+    assert_eq!((verdict.delivered, verdict.repeats), (1_000, 0), "of {done} that were done at the exit");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use integration_tests::cluster::{SESSION, TAKEN_OVER};
+use integration_tests::cluster::{CursorWatch, OwnerWatch, SESSION, TAKEN_OVER};
 use integration_tests::kafka::{Kafka, Version};
 use integration_tests::load::Load;
 use integration_tests::receiver::Answer;
@@ -100,6 +100,28 @@ async fn delivery_pauses_with_the_lease_and_resumes_within_5_s_of_the_way_to_zoo
     eprintln!("resumed {took:?} after the way was open");
     pusher.until_ready().await;
     scene.settle(&load.stop().await, Duration::from_secs(20)).await.assert_nothing_lost_or_reordered();
+}
+
+/// C61: of what was written just before each cut, nobody knows whether it was.
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_of_zookeeper_that_are_lost_again_and_again_cost_neither_a_repeat_nor_a_pause() {
+    let (scene, relay, pusher, load) = behind_a_relay().await;
+    let cursors = CursorWatch::start(&scene.cluster, "g", &scene.topic);
+    let owners = OwnerWatch::start(&scene.cluster, "g", &scene.topic, 4);
+    let (from, cpu) = (Instant::now(), pusher.cpu());
+    for _ in 0..8 {
+        // Several commits at 100 ms each are taken, and their answers are not.
+        relay.to_client(Flow::Drop);
+        tokio::time::sleep(350 * MS).await;
+        relay.reset();
+        relay.to_client(Flow::Pass);
+        tokio::time::sleep(650 * MS).await;
+    }
+    let (took, used) = (from.elapsed(), pusher.cpu() - cpu);
+    assert!(used < took / 4, "{used:?} of processor time in {took:?}: something turns in a circle");
+    assert_unnoticed(&scene, load, from).await;
+    cursors.assert_none_fell().await;
+    assert_eq!(owners.assert_only_owners_wrote().await.longest_without, Duration::ZERO);
 }
 
 /// The server itself stood still: it says only later that the session is over, or takes it up again.

@@ -73,7 +73,9 @@ async fn gaps_of_compaction_hold_no_cursor_back() {
         _ => Answer::Status(200),
     })
     .await;
-    let (setup, _folder) = pusher(&at_brokers(&kafka.brokers()), &topic, &receiver, &json!({"timeout": "5s", "commit_interval": "100ms"}));
+    // The window is of six records, however far apart their offsets are.
+    let more = json!({"timeout": "5s", "commit_interval": "100ms", "max_in_flight_records": 6});
+    let (setup, _folder) = pusher(&at_brokers(&kafka.brokers()), &topic, &receiver, &more);
     let mut gateway = setup.start().await;
     receiver.until_done(5, PATIENCE).await;
     // The first one is still under way.
