@@ -32,6 +32,25 @@ pub enum Version {
     ThreeWithZooKeeper,
 }
 
+/// How the broker's virtual machine runs.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Jvm {
+    /// Soon there, with little memory.
+    #[default]
+    Small,
+    /// As fast as it gets, for measurements.
+    Fast,
+}
+
+impl Jvm {
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Small => &["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+            Self::Fast => &["-Xms1g", "-Xmx2g", "-XX:+UseG1GC"],
+        }
+    }
+}
+
 /// How a broker differs from the usual.
 #[derive(Default)]
 pub struct Setup {
@@ -41,6 +60,7 @@ pub struct Setup {
     pub security: Option<Security>,
     /// Further lines of its configuration.
     pub lines: &'static str,
+    pub jvm: Jvm,
 }
 
 /// Dropped, it is killed, and what it stored is gone.
@@ -54,6 +74,7 @@ pub struct Kafka {
     relayed: Option<Relayed>,
     security: Option<Security>,
     lines: &'static str,
+    jvm: Jvm,
     zookeeper: Option<ZooKeeper>,
     dir: TempDir,
 }
@@ -89,6 +110,7 @@ impl Kafka {
             relayed,
             security: setup.security,
             lines: setup.lines,
+            jvm: setup.jvm,
             zookeeper,
             dir: tempfile::tempdir().unwrap(),
         };
@@ -196,9 +218,8 @@ impl Kafka {
     }
 
     fn spawn(&self, properties: &Path, log: &str) -> JavaProcess {
-        let options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
         let words = ["kafka.Kafka", properties.to_str().unwrap()];
-        JavaProcess::start(&self.class_path(), &options, &words, &self.dir.path().join(log))
+        JavaProcess::start(&self.class_path(), self.jvm.options(), &words, &self.dir.path().join(log))
     }
 
     /// A second broker beside the first one, of 4.1.1 only.

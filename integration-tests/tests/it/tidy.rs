@@ -90,6 +90,7 @@ fn crates_depend_one_way() {
         ("pusher", &["common", "engine"]),
         ("mqgate", &["common", "proxy", "pusher"]),
         ("integration-tests", &[]),
+        ("benchmarks", &["integration-tests"]),
     ]);
     let packages = metadata();
     assert_eq!(packages.len(), allowed.len(), "a new crate has its line here");

@@ -1,0 +1,86 @@
+//! What is asked for, one workload after the other.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::goals::{self, Goal};
+use crate::stage::{Backend, Servers};
+use crate::table::{self, Row};
+use crate::{growth, produce, push, whole_way};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Workload {
+    /// POST: single messages over 1, 64 and 256 connections and over a new connection each, and batches of 100.
+    Produce,
+    /// A backlog drained into an instant and a 10 ms receiver, with even and Zipf-distributed keys, and with failing keys.
+    Push,
+    /// From the POST's answer to the webhook, at 20, 50 and 80 % of capacity.
+    WholeWay,
+    /// How costs grow with groups, partitions, keys and backlog.
+    Growth,
+}
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// What to measure [default: produce push whole-way].
+    #[arg(value_enum)]
+    workloads: Vec<Workload>,
+    /// On which queue [default: both].
+    #[arg(long, value_enum)]
+    backend: Option<Backend>,
+    /// How long each load of `produce` and `whole-way` lasts.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// How many messages of 1 KiB `push` drains.
+    #[arg(long, value_name = "COUNT", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000))]
+    pub(crate) messages: u64,
+    /// The large sizes of `growth` too: 5,000 partitions, 1,000,000 keys, a backlog of 10 GB.
+    #[arg(long)]
+    pub(crate) long: bool,
+}
+
+impl Options {
+    pub(crate) fn duration(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+
+    fn backends(&self) -> Vec<Backend> {
+        self.backend.map_or_else(|| vec![Backend::Embedded, Backend::Kafka], |one| vec![one])
+    }
+
+    fn workloads(&self) -> &[Workload] {
+        const USUAL: [Workload; 3] = [Workload::Produce, Workload::Push, Workload::WholeWay];
+        if self.workloads.is_empty() { &USUAL } else { &self.workloads }
+    }
+}
+
+/// Rows and goals so far.
+#[derive(Default)]
+pub(crate) struct Results {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) goals: Vec<Goal>,
+}
+
+pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
+    let mut results = Results::default();
+    for backend in options.backends() {
+        eprintln!("starting what {} needs …", backend.name());
+        let servers = Servers::start(backend).await;
+        for workload in options.workloads() {
+            eprintln!("{}: {} …", backend.name(), workload.to_possible_value().expect("none is skipped").get_name());
+            match workload {
+                Workload::Produce => produce::run(options, backend, &servers, &mut results).await?,
+                Workload::Push => push::run(options, backend, &servers, &mut results).await?,
+                Workload::WholeWay => whole_way::run(options, backend, &servers, &mut results).await?,
+                Workload::Growth => growth::run(options, backend, &servers).await?,
+            }
+        }
+    }
+    println!();
+    if !results.rows.is_empty() {
+        table::figures(results.rows);
+        goals::print(results.goals);
+    }
+    Ok(())
+}
