@@ -98,19 +98,15 @@ impl Tool {
     }
 
     pub fn create(&mut self, path: &str, text: &str, kind: Kind) -> Result<(), Code> {
-        let mut body = Vec::new();
-        put_bytes(&mut body, path.as_bytes());
-        put_bytes(&mut body, text.as_bytes());
-        // One entry: world, anyone, all.
-        body.extend(1i32.to_be_bytes());
-        body.extend(31i32.to_be_bytes());
-        put_bytes(&mut body, b"world");
-        put_bytes(&mut body, b"anyone");
-        body.extend(match kind {
-            Kind::Persistent => 0i32.to_be_bytes(),
-            Kind::Ephemeral => 1i32.to_be_bytes(),
-        });
-        self.ask(CREATE, &body).map(drop)
+        self.ask(CREATE, &creation(path, text, kind)).map(drop)
+    }
+
+    /// Many at once, whose parents are there.
+    pub fn create_all(&mut self, nodes: &[(String, String)]) {
+        for some in nodes.chunks(1_000) {
+            some.iter().for_each(|(path, text)| self.send(CREATE, &creation(path, text, Kind::Persistent)));
+            some.iter().for_each(|_| drop(self.receive().unwrap()));
+        }
     }
 
     pub fn delete(&mut self, path: &str) -> Result<(), Code> {
@@ -139,6 +135,22 @@ impl Tool {
         let code = i32::from_be_bytes(answer[12..16].try_into().unwrap());
         if code == 0 { Ok(answer[16..].to_vec()) } else { Err(Code(code)) }
     }
+}
+
+fn creation(path: &str, text: &str, kind: Kind) -> Vec<u8> {
+    let mut body = Vec::new();
+    put_bytes(&mut body, path.as_bytes());
+    put_bytes(&mut body, text.as_bytes());
+    // One entry: world, anyone, all.
+    body.extend(1i32.to_be_bytes());
+    body.extend(31i32.to_be_bytes());
+    put_bytes(&mut body, b"world");
+    put_bytes(&mut body, b"anyone");
+    body.extend(match kind {
+        Kind::Persistent => 0i32.to_be_bytes(),
+        Kind::Ephemeral => 1i32.to_be_bytes(),
+    });
+    body
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -17,6 +17,7 @@ use uuid::Uuid;
 mod brokers;
 mod conformance;
 mod fleet;
+mod giants;
 mod interference;
 mod limits;
 mod lost_replies;

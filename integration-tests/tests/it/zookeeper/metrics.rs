@@ -11,20 +11,20 @@ use integration_tests::zookeeper::tool::Kind;
 
 use super::{SESSION, World, claimed, settle};
 
-struct Scraped(common::telemetry::Metrics);
+pub(super) struct Scraped(common::telemetry::Metrics);
 
 impl Scraped {
-    fn new() -> (Self, Metrics) {
+    pub(super) fn new() -> (Self, Metrics) {
         let mut registry = common::telemetry::Metrics::new("0");
         let metrics = Metrics::register(registry.registry());
         (Self(registry), metrics)
     }
 
-    fn reads(&self, line: &str) -> bool {
+    pub(super) fn reads(&self, line: &str) -> bool {
         self.0.encode(Exposition::Prometheus).lines().any(|read| read == line)
     }
 
-    async fn until(&self, line: &str) {
+    pub(super) async fn until(&self, line: &str) {
         wait::until(line, SESSION * 5, async || self.reads(line).then_some(())).await;
     }
 }
