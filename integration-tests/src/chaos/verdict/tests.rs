@@ -1,11 +1,20 @@
 //! What the ledger must and must not call broken.
 
+use std::sync::Arc;
 use std::time::Instant;
+
+use serde_json::json;
 
 use super::*;
 use crate::chaos::faults::Kind;
+use crate::chaos::senders::Senders;
 use crate::chaos::world::ORDERS;
+use crate::gateway::{Setup, group};
 use crate::ledger::hash;
+use crate::load::Load;
+use crate::producer::Producer;
+use crate::receiver::{Answer, Receiver};
+use crate::relay::Relay;
 
 const GROUP: &str = "slow";
 const MS: Duration = Duration::from_millis(1);
@@ -160,4 +169,35 @@ fn a_partition_without_anything_to_do_makes_no_pause() {
     scene.attempt(1, 7, (5_200, 5_201), OK);
     let pauses = scene.judge(2).pauses;
     assert_eq!(pauses[&(ORDERS.to_owned(), 0)], 200 * MS);
+}
+
+/// The real pusher: on a connection that is reset it tries again at once, sooner than a receiver may have noticed.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_whose_connection_is_reset_has_ended_before_the_next_begins() {
+    const RESETS: u32 = 60;
+    let receiver = Receiver::ok().await;
+    let relay = Relay::start(receiver.addr).await;
+    let senders = Arc::new(Senders::new(relay.clients()));
+    let book = senders.clone();
+    receiver.script(move |seen| {
+        book.arrived(seen);
+        Answer::Status(200).after(Duration::from_millis(seen.offset() * 37 % 120))
+    });
+    let policy = json!({"worker_num": 32, "timeout": "2s", "retry_times": 2, "retry_backoff": {"initial": "50ms", "max": "200ms"}});
+    let gateway = Setup::groups([group(GROUP, ORDERS, &format!("http://{}/", relay.addr()), &policy)]).start().await;
+    let load = Load::start(Producer::new(gateway.api, ORDERS), 200, 20);
+    for _ in 0..RESETS {
+        tokio::time::sleep(60 * MS).await;
+        relay.reset();
+    }
+    let acked = load.stop().await;
+    let delivered = |seen: &[Seen]| crate::ledger::judge(&acked, seen).lost.is_empty();
+    crate::wait::until("all of it", Duration::from_secs(30), || async { receiver.look(delivered).then_some(()) }).await;
+    let seen = receiver.seen();
+    let case = Case { group: GROUP, seen: &seen, evidence: senders.evidence(), owners: &Owners::default(), faults: &[] };
+    let overlaps = overlap::find(&case);
+    let broken_off = seen.iter().filter(|seen| seen.broken_off.is_some()).count();
+    println!("{} requests, {broken_off} of them broken off, {} of these noticed late", seen.len(), overlaps.given_up);
+    assert!(broken_off > RESETS as usize / 2, "{broken_off}");
+    assert_eq!(overlaps.live, Vec::<String>::new());
 }
