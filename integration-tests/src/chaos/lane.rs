@@ -50,3 +50,29 @@ impl Lane {
         tokio::time::sleep(pause).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_one_fault_draws_changes_nothing_of_the_next() {
+        let end = CancellationToken::new();
+        end.cancel();
+        let journal = Journal::new(Instant::now(), |_| {});
+        let mut lanes = [(7, 1), (7, 1), (8, 1), (7, 2)].map(|(seed, number)| Lane::new(seed, number, journal.clone(), &end));
+        let mut drawn = Vec::new();
+        for (more, lane) in lanes.iter_mut().enumerate() {
+            assert!(!lane.next().await);
+            for _ in 0..more {
+                lane.below(1_000);
+            }
+            lane.next().await;
+            drawn.push([(); 8].map(|()| lane.below(1_000)));
+        }
+        assert_eq!(drawn[0], drawn[1], "the seed alone decides");
+        assert!(drawn[1] != drawn[2] && drawn[1] != drawn[3], "and each lane is another one");
+    }
+}

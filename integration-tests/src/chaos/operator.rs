@@ -10,6 +10,9 @@ use super::lane::Lane;
 use super::world::{CHURN, GROUPS, GROWING, GROWN_TO};
 use crate::kafka::trio::Trio;
 
+/// Further back than any group may lag: what is moved forwards is skipped on purpose.
+pub(super) const REPLAYED: Duration = Duration::from_secs(60);
+
 pub(super) async fn run(mut lane: Lane, trio: &Mutex<Trio>, admins: &[std::net::SocketAddr], partitions: &mut usize) {
     let http = reqwest::Client::builder().timeout(Duration::from_secs(15)).build().unwrap();
     while lane.next().await {
@@ -24,8 +27,7 @@ pub(super) async fn run(mut lane: Lane, trio: &Mutex<Trio>, admins: &[std::net::
             Deed::GrowTopic => {}
             Deed::RecreateTopic => recreate(&mut lane, trio).await,
             Deed::Replay => {
-                // Further back than any group may lag: what is moved forwards is skipped on purpose.
-                let since = std::time::SystemTime::now() - Duration::from_secs(60);
+                let since = std::time::SystemTime::now() - REPLAYED;
                 post(
                     &http,
                     admin,

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Chaos;
-use super::faults::{Deed, Fault, Journal, Kind};
+use super::faults::{Deed, Fault, Journal};
 use super::traffic::Sent;
 use super::verdict::{Case, Cause, Verdict, judge, takeover};
-use super::world::{COMMIT_INTERVAL, Callback, GROUPS, PUSHERS, SESSION, WORKERS, World};
+use super::world::{Callback, World};
 
+mod bounds;
 mod table;
 
 pub struct Report {
@@ -19,6 +20,8 @@ pub struct Report {
     unknown: usize,
     groups: Vec<(&'static str, Verdict)>,
     takeovers: Vec<Duration>,
+    /// What lay in the topics of the group in the time that each replay reached back, all together.
+    replayed: usize,
     /// How long the rest took; `None`: something was still missing when time was up.
     settled: Option<Duration>,
 }
@@ -38,7 +41,9 @@ impl Report {
             });
         }
         let (acked, refused, unknown) = (sent.acked.len(), sent.refused, sent.unknown);
-        Self { chaos, faults, acked, refused, unknown, groups, takeovers, settled }
+        let replays = faults.iter().filter(|fault| fault.deed == Deed::Replay);
+        let replayed = replays.map(|replay| bounds::within_reach(replay, sent)).sum();
+        Self { chaos, faults, acked, refused, unknown, groups, takeovers, replayed, settled }
     }
 
     pub fn faults(&self) -> usize {
@@ -78,36 +83,8 @@ impl Report {
 
     /// More repeats of one cause than may be. To which cause one belongs is a guess where faults overlap.
     pub fn repeats_beyond_bound(&self) -> Vec<String> {
-        let beyond =
-            self.repeats_by_cause().into_iter().filter(|(cause, repeats)| self.bound(*cause).is_some_and(|bound| *repeats > bound));
+        let beyond = self.repeats_by_cause().into_iter().filter(|(cause, repeats)| *repeats > self.bound(*cause));
         beyond.map(|(cause, repeats)| format!("{repeats} by {cause}")).collect()
-    }
-
-    /// How many may be delivered again because of `cause`; `None`: as many as were replayed.
-    fn bound(&self, cause: Cause) -> Option<usize> {
-        let count = |kind: Kind, deeds: &[Deed]| self.faults.iter().filter(|f| f.kind == kind && deeds.contains(&f.deed)).count();
-        let of_one = WORKERS * GROUPS.len();
-        let delivered = self.sum(|verdict| verdict.delivered);
-        let done_within = |time: Duration| (delivered as f64 / self.chaos.duration.as_secs_f64() * time.as_secs_f64()) as usize;
-        // The interval before and the one that was under way.
-        let unstored = done_within(2 * COMMIT_INTERVAL);
-        // Without ZooKeeper, what is done while the lease lasts.
-        let unstorable = unstored + done_within(SESSION * 2 / 3);
-        let away = [Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Slow];
-        match cause {
-            // What was in flight; of a receiver from all pushers, and again for each timeout that passes meanwhile.
-            Cause::AnswerLost => {
-                let receivers = count(Kind::Receiver, &away) * 4 + count(Kind::Receiver, &[Deed::Reset]);
-                let pushers = count(Kind::Pusher, &[Deed::Freeze, Deed::CutOff, Deed::Terminate]);
-                Some(receivers * WORKERS * PUSHERS + pushers * of_one + count(Kind::ZooKeeper, &away) * of_one * PUSHERS)
-            }
-            Cause::Replay => None,
-            Cause::Takeover(deed @ (Deed::Kill | Deed::Freeze)) => Some(count(Kind::Pusher, &[deed]) * (of_one + unstored)),
-            Cause::Takeover(deed @ Deed::CutOff) => Some(count(Kind::Pusher, &[deed]) * (of_one + unstorable)),
-            // Attempts that were cut at the end of the drain.
-            Cause::Takeover(deed) => Some(count(Kind::Pusher, &[deed]) * of_one),
-            Cause::OtherTakeover => Some(count(Kind::ZooKeeper, &away) * (of_one * PUSHERS + unstorable)),
-        }
     }
 
     fn repeats_by_cause(&self) -> BTreeMap<Cause, usize> {

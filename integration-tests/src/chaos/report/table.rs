@@ -46,8 +46,7 @@ impl Report {
     fn write_repeats(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         count(f, "delivered again", self.repeats())?;
         for (cause, repeats) in self.repeats_by_cause() {
-            let bound = self.bound(cause).map_or_else(|| "what was replayed".to_owned(), |bound| bound.to_string());
-            writeln!(f, "  {:<33} {repeats:>14}  (at most {bound})", cause.to_string())?;
+            writeln!(f, "  {:<33} {repeats:>14}  (at most {})", cause.to_string(), self.bound(cause))?;
         }
         Ok(())
     }

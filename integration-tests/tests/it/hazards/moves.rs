@@ -1,25 +1,28 @@
 //! Partitions that go from one pusher to another, or must not.
 
 use integration_tests::receiver::Answer;
+use integration_tests::request::Seen;
 
 use super::*;
+
+const KEYS: usize = 16;
 
 /// The attempts take long; meanwhile another pusher comes, which takes some partitions, and goes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_partition_lost_and_regained_while_its_attempts_hang_is_never_worked_on_twice_at_once() {
-    let receiver =
-        Receiver::start(|seen| if seen.attempt() == 0 { Answer::Status(200).after(9_000 * MS) } else { Answer::Status(200) }).await;
+    let hangs = |seen: &Seen| seen.attempt() == 0 && seen.text().parse::<usize>().unwrap() < KEYS;
+    let receiver = Receiver::start(move |seen| Answer::Status(200).after(if hangs(seen) { 9_000 * MS } else { MS })).await;
     let scene = Scene::new(4, receiver, json!({"timeout": "20s", "worker_num": 64, "commit_interval": "100ms"})).await;
     let a = scene.pusher("a").await;
-    let mut acked = scene.post(&scene.cluster, 0..16, 16).await;
-    scene.receiver.until_count(16, PATIENCE).await;
+    let mut acked = scene.post(&scene.cluster, 0..KEYS, KEYS).await;
+    scene.receiver.until_count(KEYS, PATIENCE).await;
     let mut b = scene.setup("b").start().await;
     let lets_go = || async { a.log().lines().any(|line| line.contains("\"let_go\":2")).then_some(()) };
     wait::until("two partitions to be let go", PATIENCE, lets_go).await;
     let open = scene.receiver.look(|seen| seen.iter().filter(|seen| seen.ended().is_none()).count());
-    assert_eq!(open, 16, "it waits for what is open");
+    assert_eq!(open, KEYS, "it waits for what is open");
     assert_eq!(b.terminate(PATIENCE).await.code(), Some(0));
-    acked.extend(scene.post(&scene.cluster, 16..48, 16).await);
+    acked.extend(scene.post(&scene.cluster, KEYS..3 * KEYS, KEYS).await);
     let verdict = scene.settle(&acked).await;
     verdict.assert_nothing_lost_or_reordered();
     assert_eq!(verdict.repeats, 0, "what it waited for was not made again");
