@@ -17,13 +17,16 @@ pub(super) async fn run(mut lane: Lane, trio: &Mutex<Trio>, admins: &[std::net::
     let http = reqwest::Client::builder().timeout(Duration::from_secs(15)).build().unwrap();
     while lane.next().await {
         let deed = lane.one_of(&[Deed::GrowTopic, Deed::RecreateTopic, Deed::Replay, Deed::Pause]);
+        if deed == Deed::GrowTopic && *partitions == GROWN_TO {
+            continue;
+        }
         let journal = lane.journal.clone();
         let group = lane.one_of(&GROUPS);
         let admin = lane.one_of(admins);
         let whom = if matches!(deed, Deed::Replay | Deed::Pause) { group } else { "" };
         let _open = journal.begin(Kind::Operator, deed, whom);
         match deed {
-            Deed::GrowTopic if *partitions < GROWN_TO && trio.lock().await.grow_topic(GROWING, *partitions + 1).await => *partitions += 1,
+            Deed::GrowTopic if trio.lock().await.grow_topic(GROWING, *partitions + 1).await => *partitions += 1,
             Deed::GrowTopic => {}
             Deed::RecreateTopic => recreate(&mut lane, trio).await,
             Deed::Replay => {
