@@ -1,10 +1,12 @@
 /* Preloaded into the gateway: delays fsync and fdatasync, or makes them fail, as a file says.
  * MQGATE_SYNC_FILE names a file whose text is "<milliseconds>" or "fail"; empty or missing: no change.
- * Every call appends the monotonic nanosecond of its return to MQGATE_SYNC_LOG. */
+ * Every call appends a line to MQGATE_SYNC_LOG when it returns: the monotonic nanosecond, the position in the file when it
+ * was called, and the file. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@ static int obey(int fd, const char *name) {
         errno = EIO;
         return -1;
     }
+    off_t position = lseek(fd, 0, SEEK_CUR);
     long ms = atol(text);
     if (ms > 0) {
         struct timespec wait = {ms / 1000, (ms % 1000) * 1000000L};
@@ -35,7 +38,10 @@ static int obey(int fd, const char *name) {
     if (out >= 0) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        dprintf(out, "%lld\n", now.tv_sec * 1000000000LL + now.tv_nsec);
+        char link[32], file[PATH_MAX] = {0};
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        if (readlink(link, file, sizeof file - 1) < 0) file[0] = 0;
+        dprintf(out, "%lld %lld %s\n", now.tv_sec * 1000000000LL + now.tv_nsec, (long long)position, file);
         close(out);
     }
     return result;

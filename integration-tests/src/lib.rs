@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod freeze;
 pub mod gateway;
 pub mod java;
+pub mod jumping_clock;
 pub mod kafka;
 pub mod ledger;
 pub mod load;

@@ -8,13 +8,16 @@ use std::time::Duration;
 /// Compiled once; the path of the shared object.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(|| {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("shim/slow_sync.c");
-        let object = crate::binary::cache().join("slow_sync.so");
-        let status = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&object).arg(source).args(["-ldl"]).status().unwrap();
-        assert!(status.success(), "the sync shim does not compile");
-        object
-    })
+    LIBRARY.get_or_init(|| compile("slow_sync"))
+}
+
+/// Makes `shim/<name>.c` a shared object, which the caller keeps: it must not be made anew while a gateway starts.
+pub(crate) fn compile(name: &str) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("shim/{name}.c"));
+    let object = crate::binary::cache().join(format!("{name}.so"));
+    let status = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&object).arg(source).args(["-ldl"]).status().unwrap();
+    assert!(status.success(), "the shim {name} does not compile");
+    object
 }
 
 /// Tells the syncs of one gateway what to do.
@@ -54,5 +57,17 @@ impl Syncs {
     /// How many syncs have returned so far.
     pub fn count(&self) -> usize {
         std::fs::read_to_string(&self.log).map_or(0, |log| log.lines().count())
+    }
+
+    /// How many bytes of the file of that name a sync has passed: what a power cut now cannot take. `None`: no sync of it
+    /// has returned.
+    pub fn synced_bytes(&self, name: &str) -> Option<u64> {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let of_line = |line: &str| {
+            let mut words = line.splitn(3, ' ').skip(1);
+            let bytes: u64 = words.next()?.parse().ok()?;
+            Path::new(words.next()?).file_name().is_some_and(|file| file == name).then_some(bytes)
+        };
+        log.lines().filter_map(of_line).max()
     }
 }

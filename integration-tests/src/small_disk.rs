@@ -1,6 +1,7 @@
 //! A disk that is soon full: a `tmpfs` in a mount namespace, held by a process of its own so that
 //! it outlives a gateway that is killed and started again.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -35,6 +36,28 @@ impl SmallDisk {
 
     pub fn dir(&self) -> PathBuf {
         self.mount.path().join("data")
+    }
+
+    /// The same folder, as those outside of the namespace reach it.
+    pub fn dir_from_outside(&self) -> PathBuf {
+        let root = PathBuf::from(format!("/proc/{}/root", self.holder.id()));
+        root.join(self.dir().strip_prefix("/").unwrap())
+    }
+
+    /// Takes all room but so many bytes, until [`SmallDisk::empty`].
+    pub fn fill(&self, leave_bytes: u64) {
+        let file = File::create(self.ballast()).unwrap();
+        let stat = rustix::fs::fstatvfs(&file).unwrap();
+        let bytes = (stat.f_bavail * stat.f_frsize).saturating_sub(leave_bytes);
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+    }
+
+    pub fn empty(&self) {
+        std::fs::remove_file(self.ballast()).unwrap();
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.dir_from_outside().with_file_name("ballast")
     }
 }
 

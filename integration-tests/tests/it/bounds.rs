@@ -44,8 +44,7 @@ async fn at_its_window_one_partition_stops_reading_and_says_for_what_it_waits(ba
     assert_eq!(of(0)["live"]["oldest_unfinished"]["offset"], 5, "{shown}");
     assert_eq!(of(0)["live"]["unfinished"], 100, "{shown}");
     assert_eq!(of(1)["lag"], 0, "the other partition goes on: {shown}");
-    // Several commit intervals, so that everything done is stored.
-    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    site.pusher.until_stored("g", Duration::from_secs(5)).await;
     site.pusher.kill();
     receiver.clear();
     receiver.script(|_| Answer::Status(200));

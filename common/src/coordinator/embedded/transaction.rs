@@ -8,12 +8,11 @@ pub(super) struct Transaction {
     store: Store,
     keyspace: Keyspace,
     written: BTreeMap<Vec<u8>, Vec<u8>>,
-    durability: Durability,
 }
 
 impl Transaction {
     pub(super) fn new(store: Store, keyspace: Keyspace) -> Self {
-        Self { store, keyspace, written: BTreeMap::new(), durability: Durability::Buffered }
+        Self { store, keyspace, written: BTreeMap::new() }
     }
 
     /// Asked by every verb that writes, before it changes anything in memory.
@@ -38,21 +37,16 @@ impl Transaction {
         Ok(stored?.into_iter().chain(written.cloned()).collect())
     }
 
-    /// One synced write makes the whole transaction a synced one.
-    pub(super) fn put(&mut self, key: Vec<u8>, value: Vec<u8>, durability: Durability) {
+    pub(super) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
         self.written.insert(key, value);
-        if durability == Durability::Synced {
-            self.durability = Durability::Synced;
-        }
     }
 
-    /// All of it or nothing; empty again afterwards.
+    /// All of it or nothing, on the disk when this returns; empty again afterwards.
     pub(super) fn commit(&mut self) -> Result<(), StoreError> {
-        let durability = std::mem::replace(&mut self.durability, Durability::Buffered);
         let mut batch = self.store.batch();
         for (key, value) in std::mem::take(&mut self.written) {
             batch.put(&self.keyspace, &key, value);
         }
-        if batch.is_empty() { Ok(()) } else { batch.commit(durability) }
+        batch.commit(Durability::Synced)
     }
 }
