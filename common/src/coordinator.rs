@@ -24,6 +24,8 @@ pub mod cursor;
 pub mod done;
 pub mod embedded;
 pub mod lease;
+#[cfg(test)]
+mod nodes;
 pub mod zookeeper;
 
 /// How far a group has come in one partition: the pair that is only ever written together.

@@ -1,10 +1,14 @@
 //! From a request to messages, or to a precise refusal. Nothing here waits, and nothing here knows
 //! the queue.
 
+use std::borrow::Cow;
+
 use common::ids::Topic;
 use common::problem::{Kind, Problem};
 use common::record::TimestampMs;
 
+#[cfg(test)]
+mod any_input;
 pub(crate) mod batch;
 pub(crate) mod lines;
 mod metadata;
@@ -17,8 +21,19 @@ mod tests;
 
 const DAY_MS: TimestampMs = 24 * 60 * 60 * 1000;
 
-fn malformed(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
-    Problem::new(Kind::Malformed, detail)
+fn malformed(detail: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(Kind::Malformed, brief(detail.into()))
+}
+
+/// A refusal repeats a part of what it refuses, which may be as long as a line. Its beginning says what, its end where.
+fn brief(detail: Cow<'static, str>) -> Cow<'static, str> {
+    const BEGINNING_BYTES: usize = 400;
+    const END_BYTES: usize = 200;
+    if detail.len() <= BEGINNING_BYTES + END_BYTES {
+        return detail;
+    }
+    let (beginning, end) = (detail.floor_char_boundary(BEGINNING_BYTES), detail.ceil_char_boundary(detail.len() - END_BYTES));
+    format!("{} … {}", &detail[..beginning], &detail[end..]).into()
 }
 
 fn illegal_topic(error: &common::ids::TopicError) -> Problem {
@@ -41,9 +56,10 @@ fn check_timestamp(timestamp: TimestampMs, now: TimestampMs) -> Result<Timestamp
     Err(malformed(format!("timestamp {timestamp} is not within a day of now ({now}); it counts milliseconds since 1970")))
 }
 
-/// The known name that is nearest, if any is near.
+/// The known name that is nearest, if any is near. Its beginning says enough of a name as long as a line may be, and the
+/// distance would take a hundred times its length of memory.
 fn did_you_mean(name: &str, known: &[&'static str]) -> String {
-    let near = known.iter().map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
+    let near = known.iter().map(|known| (strsim::damerau_levenshtein(shown(name), known), known)).min();
     match near {
         Some((distance, known)) if distance <= known.len().div_ceil(3) => format!("; did you mean {known}?"),
         _ => format!("; known are {}", known.join(", ")),

@@ -89,6 +89,7 @@ fn crates_depend_one_way() {
         ("proxy", &["common"]),
         ("pusher", &["common", "engine"]),
         ("mqgate", &["common", "proxy", "pusher"]),
+        ("fuzz", &[]),
         ("integration-tests", &[]),
         ("benchmarks", &["integration-tests"]),
     ]);

@@ -57,6 +57,10 @@ fn some_of(value: &Bytes, text: Cow<'_, str>) -> Option<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(value: &str) -> Option<Envelope> {
@@ -94,5 +98,55 @@ mod tests {
             assert_eq!(read(other), None, "{other}");
         }
         assert_eq!(Envelope::read(&Bytes::from_static(b"{\"Topic\":\"t\",\"Data\":\"\xff\"}")), None);
+    }
+
+    const WRITTEN: [&str; 3] = [
+        r#"{"Topic":"yanl","PartitionKey":"8555","TimeStamp":1450000000123,"Data":"n=8555\u0026b=\u003c\"é\n","LogId":"12345","ContentType":"a/b"}"#,
+        r#"{"Topic":"t","PartitionKey":"k","TimeStamp":0,"Data":""}"#,
+        r#"{"Topic":"t","Data":"plain"}"#,
+    ];
+    const WORDS: [&str; 16] = [
+        "{",
+        "}",
+        "[",
+        "\"",
+        "\\",
+        ",",
+        ":",
+        "null",
+        "\\u0000",
+        "\\ud83d\\ude00",
+        "\\ud800",
+        "é",
+        "\"Data\":",
+        "\"LogId\":\"\"",
+        "-1",
+        "1e3",
+    ];
+
+    proptest! {
+        #![proptest_config(fuzz::config())]
+
+        #[test]
+        fn what_is_read_is_read_again_when_it_is_written_plainly(
+            value in fuzz::near(WRITTEN.map(|text| text.as_bytes().to_vec()).to_vec(), &WORDS),
+        ) {
+            if let Some(envelope) = Envelope::read(&value.into()) {
+                let text = |bytes: &Bytes| serde_json::Value::from(str::from_utf8(bytes).unwrap());
+                let mut plainly = serde_json::json!({"Topic": "t", "Data": text(&envelope.data), "TimeStamp": envelope.timestamp_ms.unwrap_or(0)});
+                envelope.logid.iter().for_each(|logid| plainly["LogId"] = text(logid));
+                envelope.content_type.iter().for_each(|content_type| plainly["ContentType"] = text(content_type));
+                prop_assert_eq!(read(&plainly.to_string()), Some(envelope));
+            }
+        }
+
+        #[test]
+        fn what_the_original_would_write_is_read(data in ".{0,200}", logid in ".{0,20}", time in 1_i64..) {
+            let value = serde_json::json!({"Topic": "t", "PartitionKey": "k", "TimeStamp": time, "Data": data, "LogId": logid, "ContentType": ""});
+            let envelope = read(&value.to_string()).unwrap();
+            prop_assert_eq!(&envelope.data[..], data.as_bytes());
+            prop_assert_eq!(envelope.timestamp_ms, Some(time));
+            prop_assert_eq!(envelope.logid.unwrap_or_default(), logid.as_bytes());
+        }
     }
 }

@@ -81,8 +81,11 @@ impl Beginning {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use http::HeaderValue;
     use http::header::RETRY_AFTER;
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -133,6 +136,34 @@ mod tests {
         for status in [301, 400, 404, 429, 500, 502, 503, 504] {
             let Meaning::Failed { no_earlier_than, .. } = meaning(SuccessStatus::Any2xx, status) else { panic!("{status}") };
             assert_eq!(no_earlier_than.is_some(), matches!(status, 429 | 503), "{status}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(fuzz::config())]
+
+        /// Whatever a receiver says: it is done or it is not, it is left alone no longer than the cap, and a log line stays one.
+        #[test]
+        fn any_answer_has_one_meaning_and_one_line(
+            status in 100_u16..1000,
+            exactly in prop::option::of(200_u16..300),
+            asked in fuzz::near(vec![b"120".to_vec(), b"Fri, 31 Dec 1999 23:59:59 GMT".to_vec()], &["0", "-", ",", " ", "GMT", "1e9", "9999999999"]),
+            body in fuzz::near(vec![b"{\"error\":\"no\"}".to_vec(), b"<html>\r\n<b>no</b>".to_vec()], &["\r\n", "\0", "\u{2028}", "\u{202e}", "\x1b[2J", "é"]),
+        ) {
+            let success = exactly.map_or(SuccessStatus::Any2xx, SuccessStatus::Exactly);
+            let policy = Policy { success, retry_after_max: Duration::from_secs(3600) };
+            let headers = HeaderMap::from_iter(HeaderValue::from_bytes(&asked).map(|value| (RETRY_AFTER, value)));
+            let code = StatusCode::from_u16(status).unwrap();
+            match policy.meaning(code, &headers, SystemTime::now) {
+                Meaning::Delivered => prop_assert!((200..300).contains(&status) && exactly.is_none_or(|wanted| wanted == status)),
+                Meaning::Failed { no_earlier_than, .. } => {
+                    prop_assert!(!(200..300).contains(&status) || exactly.is_some_and(|wanted| wanted != status));
+                    prop_assert!(no_earlier_than.is_none_or(|wait| wait <= policy.retry_after_max && matches!(status, 429 | 503)));
+                }
+            }
+            let line = Beginning(body[..body.len().min(snippet::MAX_KEPT_BYTES)].to_vec()).describe(code);
+            prop_assert!(line.starts_with(&status.to_string()) && line.chars().count() < 300);
+            prop_assert!(!line.chars().any(char::is_control), "{line:?}");
         }
     }
 }
