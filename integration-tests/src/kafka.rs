@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -19,6 +18,7 @@ use crate::zookeeper::ZooKeeper;
 use crate::{ports, wait};
 
 mod configuration;
+mod program;
 pub mod security;
 pub mod tools;
 mod topics;
@@ -218,8 +218,7 @@ impl Kafka {
     }
 
     fn spawn(&self, properties: &Path, log: &str) -> JavaProcess {
-        let words = ["kafka.Kafka", properties.to_str().unwrap()];
-        JavaProcess::start(&self.class_path(), self.jvm.options(), &words, &self.dir.path().join(log))
+        program::broker(&self.class_path(), self.jvm.options(), properties, &self.dir.path().join(log))
     }
 
     /// A second broker beside the first one, of 4.1.1 only.
@@ -249,12 +248,7 @@ impl Kafka {
     }
 
     fn format(&self, properties: &Path) {
-        let mut command = Command::new("java");
-        command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", &self.class_path(), "kafka.tools.StorageTool", "format"]);
-        command.args(["-t", "bWNnYXRlLXRlc3RzLS0tLQ", "-c"]).arg(properties);
-        command.args(self.security.iter().flat_map(Security::words_for_format));
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        program::format(&self.class_path(), properties, self.security.iter().flat_map(Security::words_for_format));
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::admin::Admin;
 use crate::failure::Failure;
-use crate::output::{self, Column, grouped};
+use crate::output::{self, Column, PLACE, grouped};
 
 /// Show the stored cursors of the whole fleet
 #[derive(clap::Args, Debug)]
@@ -51,14 +51,7 @@ async fn list(admin: &Admin) -> Result<(), Failure> {
     if admin.json {
         return Ok(output::line(json!({"groups": all}))?);
     }
-    let columns = [
-        Column::Text("GROUP"),
-        Column::Text("TOPIC"),
-        Column::Number("PARTITION"),
-        Column::Number("CURSOR"),
-        Column::Number("END"),
-        Column::Number("LAG"),
-    ];
+    let columns = [&[Column::Text("GROUP")][..], &PLACE].concat();
     let rows = all.iter().flat_map(|list| list.cursors.iter().map(|at| [vec![list.group.clone()], place(at)].concat()));
     Ok(output::table(&columns, rows)?)
 }
@@ -68,28 +61,16 @@ async fn show(admin: &Admin, group: &str) -> Result<(), Failure> {
     if admin.json {
         return Ok(output::line(answer.text())?);
     }
-    let columns = [
-        Column::Text("TOPIC"),
-        Column::Number("PARTITION"),
-        Column::Number("CURSOR"),
-        Column::Number("END"),
-        Column::Number("LAG"),
-        Column::Number("DONE ABOVE"),
-        Column::Text("OWNER"),
-    ];
+    let columns = [&PLACE[..], &[Column::Number("DONE ABOVE"), Column::Text("OWNER")]].concat();
     Ok(output::table(&columns, list.cursors.iter().map(with_owner))?)
 }
 
 fn place(at: &CursorView) -> Vec<String> {
-    vec![at.topic.to_string(), at.partition.to_string(), known(at.cursor), known(at.end), known(at.lag)]
+    output::place(&at.topic, at.partition, [at.cursor, at.end, at.lag])
 }
 
 fn with_owner(at: &CursorView) -> Vec<String> {
-    [place(at), vec![grouped(at.done_records), at.owner.clone().unwrap_or_else(|| "nobody".to_owned())]].concat()
-}
-
-fn known(number: Option<u64>) -> String {
-    number.map_or_else(|| "?".to_owned(), grouped)
+    [place(at), vec![grouped(at.done_records), output::owner(at.owner.as_ref())]].concat()
 }
 
 #[cfg(test)]

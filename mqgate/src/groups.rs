@@ -4,7 +4,7 @@ use pusher::admin::view::{GroupDetail, GroupList, GroupState, GroupSummary, Live
 
 use crate::admin::Admin;
 use crate::failure::Failure;
-use crate::output::{self, Column, grouped};
+use crate::output::{self, Column, PLACE, grouped};
 
 /// Show how far the groups have come
 #[derive(clap::Args, Debug)]
@@ -66,16 +66,7 @@ async fn one(admin: &Admin, group: &str) -> Result<(), Failure> {
     if detail.partitions.is_empty() {
         return Ok(output::line("None of its topics exists yet.")?);
     }
-    let columns = [
-        Column::Text("TOPIC"),
-        Column::Number("PARTITION"),
-        Column::Number("CURSOR"),
-        Column::Number("END"),
-        Column::Number("LAG"),
-        Column::Number("IN FLIGHT"),
-        Column::Number("RETRYING"),
-        Column::Text("OWNER"),
-    ];
+    let columns = [&PLACE[..], &[Column::Number("IN FLIGHT"), Column::Number("RETRYING"), Column::Text("OWNER")]].concat();
     output::table(&columns, detail.partitions.iter().map(partition))?;
     for line in detail.partitions.iter().flat_map(remarks) {
         output::line(line)?;
@@ -107,18 +98,9 @@ fn policy(policy: &Policy) -> String {
 }
 
 fn partition(partition: &PartitionView) -> Vec<String> {
-    let known = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), grouped);
-    let live = |count: fn(&Live) -> usize| known(partition.live.as_ref().map(|live| count(live) as u64));
-    vec![
-        partition.topic.to_string(),
-        partition.partition.to_string(),
-        known(partition.cursor),
-        known(partition.end),
-        known(partition.lag),
-        live(|live| live.in_flight),
-        live(|live| live.pending_retries),
-        partition.owner.clone().unwrap_or_else(|| "nobody".to_owned()),
-    ]
+    let live = |count: fn(&Live) -> usize| output::known(partition.live.as_ref().map(|live| count(live) as u64));
+    let place = output::place(&partition.topic, partition.partition, [partition.cursor, partition.end, partition.lag]);
+    [place, vec![live(|live| live.in_flight), live(|live| live.pending_retries), output::owner(partition.owner.as_ref())]].concat()
 }
 
 /// What is out of the ordinary about a partition.

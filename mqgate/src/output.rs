@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use anstream::ColorChoice;
 use comfy_table::{Attribute, Cell, CellAlignment, ColumnConstraint, Table, presets};
 use common::config::Colour;
+use common::ids::Topic;
 
 /// Writes one line, as it is, to stdout. Colours vanish where stdout is no terminal.
 pub(crate) fn line(text: impl std::fmt::Display) -> io::Result<()> {
@@ -24,6 +25,7 @@ fn colour(choice: ColorChoice) -> Colour {
 }
 
 /// A column's title, and on which side its cells stand.
+#[derive(Clone, Copy)]
 pub(crate) enum Column {
     Text(&'static str),
     Number(&'static str),
@@ -55,6 +57,25 @@ fn rendered(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> 
         }
     }
     table
+}
+
+/// Of a table that has a row for each partition of a group.
+pub(crate) const PLACE: [Column; 5] =
+    [Column::Text("TOPIC"), Column::Number("PARTITION"), Column::Number("CURSOR"), Column::Number("END"), Column::Number("LAG")];
+
+/// The cells under [`PLACE`]; the numbers are cursor, end and lag.
+pub(crate) fn place(topic: &Topic, partition: u32, numbers: [Option<u64>; 3]) -> Vec<String> {
+    [vec![topic.to_string(), partition.to_string()], numbers.map(known).to_vec()].concat()
+}
+
+/// What is not known is not shown as zero.
+pub(crate) fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| "?".to_owned(), grouped)
+}
+
+/// An owner's name.
+pub(crate) fn owner(name: Option<&String>) -> String {
+    name.cloned().unwrap_or_else(|| "nobody".to_owned())
 }
 
 /// 1234567 as `1,234,567`.

@@ -5,18 +5,20 @@
 
 use std::convert::Infallible;
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use async_trait::async_trait;
 use bytes::Bytes;
-use common::config::{GroupConfig, Overrides, Role, Serializer};
+use common::config::{GroupConfig, Overrides, QueueConfig, Role, Serializer};
 use common::coordinator::{Lease, LeaseHolder};
-use common::ids::{Epoch, Offset, Partition, Topic};
-use common::queue::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
-use common::record::{Message, Payload, Record, TimestampMs};
+use common::ids::{Offset, Partition, Topic};
+use common::queue::Queue;
+use common::queue::embedded::{EmbeddedQueue, Options};
+use common::record::{Payload, Record};
+use common::store::Store;
 use engine::event::{Attempt, Event, Outcome};
 use engine::options::EventTypes;
 use engine::ports::{Decoded, Decoder, Processor};
@@ -31,7 +33,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use pusher::decode::{Delivered, Origin, RecordDecoder, SourcedRecord};
 use pusher::delivery::{Delivery, DeliveryMetrics, Tls};
-use tokio::sync::watch;
+use tempfile::TempDir;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -163,18 +165,21 @@ struct Delivered1KiB {
     decoder: RecordDecoder,
     origin: Arc<Origin>,
     _lease: LeaseHolder,
+    _folder: TempDir,
 }
 
 impl Delivered1KiB {
     fn new(url: &str) -> Self {
         let (holder, lease) = Lease::new(true);
         let metrics = DeliveryMetrics::register(&mut Registry::default());
-        let delivery = Delivery::new(&group(url), Arc::new(NoQueue), lease, &metrics, &Tls::system());
+        let folder = tempfile::tempdir().expect("there is room");
+        let delivery = Delivery::new(&group(url), queue(folder.path()), lease, &metrics, &Tls::system());
         Self {
             delivery: delivery.expect("http needs no certificates"),
             decoder: RecordDecoder::new(Serializer::Raw, Counter::default()),
             origin: Origin::new(&topic(), None, "", Partition(3)),
             _lease: holder,
+            _folder: folder,
         }
     }
 
@@ -207,52 +212,10 @@ fn group(url: &str) -> GroupConfig {
     loaded.expect("it is correct").config.groups.into_iter().next().expect("there is one")
 }
 
-/// Nothing is given up here.
-struct NoQueue;
-
-fn unavailable() -> QueueError {
-    QueueError::Unavailable("there is no queue".into())
-}
-
-#[async_trait]
-impl Queue for NoQueue {
-    fn produce(&self, message: Message, _: Ack) -> Produce {
-        Produce::answered(Err(common::queue::ProduceError::UnknownTopic(message.topic)))
-    }
-
-    async fn topics(&self) -> Result<Vec<TopicInfo>, QueueError> {
-        Err(unavailable())
-    }
-
-    async fn topic(&self, _: &Topic) -> Result<Option<TopicInfo>, QueueError> {
-        Err(unavailable())
-    }
-
-    async fn create_topic(&self, _: &Topic, _: u32) -> Result<TopicInfo, CreateTopicError> {
-        Err(unavailable().into())
-    }
-
-    async fn delete_topic(&self, _: &Topic) -> Result<bool, QueueError> {
-        Err(unavailable())
-    }
-
-    async fn watermarks(&self, _: &Topic, _: Partition) -> Result<Watermarks, QueueError> {
-        Err(unavailable())
-    }
-
-    async fn offset_for_time(&self, _: &Topic, _: Partition, _: TimestampMs) -> Result<Offset, QueueError> {
-        Err(unavailable())
-    }
-
-    async fn open(&self, _: &Topic, _: Partition, _: Offset, _: Epoch) -> Result<Box<dyn Reader>, ReadError> {
-        Err(unavailable().into())
-    }
-
-    fn changes(&self) -> watch::Receiver<u64> {
-        watch::Sender::new(0).subscribe()
-    }
-
-    fn missing(&self) -> Vec<String> {
-        Vec::new()
-    }
+/// For dead letters, of which there are none here.
+fn queue(folder: &Path) -> Arc<dyn Queue> {
+    let loaded = common::config::defaults(Role::Standalone, &Overrides::default()).expect("the defaults are correct");
+    let QueueConfig::Embedded(config) = loaded.config.queue else { unreachable!("standalone has its own queue") };
+    let store = Store::open(folder).expect("the folder is new");
+    EmbeddedQueue::open(store, Options::from(&config), &mut Registry::default()).expect("an empty log can be read")
 }

@@ -3,7 +3,6 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -13,6 +12,7 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
+use super::program;
 use crate::java::{JavaProcess, class_path};
 use crate::relay::{Flow, Relay};
 use crate::{ports, wait};
@@ -47,7 +47,7 @@ impl Trio {
         let mut trio = Self { dir: tempfile::tempdir().unwrap(), brokers };
         for index in 0..SIZE {
             std::fs::write(trio.properties(index), trio.configuration(index)).unwrap();
-            trio.format(index);
+            program::format(&class_path("kafka4.xml"), &trio.properties(index), []);
             trio.spawn(index);
         }
         trio.until_served_by(SIZE).await;
@@ -98,10 +98,8 @@ impl Trio {
     /// Starts it on what it stored, without waiting.
     pub fn spawn(&mut self, index: usize) {
         let options = ["-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
-        let properties = self.properties(index);
-        let words = ["kafka.Kafka", properties.to_str().unwrap()];
         let log = self.dir.path().join(format!("broker-{index}.log"));
-        self.brokers[index].process = Some(JavaProcess::start(&class_path("kafka4.xml"), &options, &words, &log));
+        self.brokers[index].process = Some(program::broker(&class_path("kafka4.xml"), &options, &self.properties(index), &log));
     }
 
     pub async fn until_served_by(&self, count: usize) {
@@ -176,13 +174,5 @@ impl Trio {
             voters = voters.join(","),
             data = self.dir.path().join(format!("data-{index}")).display(),
         )
-    }
-
-    fn format(&self, index: usize) {
-        let mut command = Command::new("java");
-        command.args(["-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", &class_path("kafka4.xml"), "kafka.tools.StorageTool", "format"]);
-        command.args(["-t", "bWNnYXRlLXRlc3RzLS0tLQ", "-c"]).arg(self.properties(index));
-        let output = command.stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
