@@ -1,10 +1,11 @@
 //! What an administrator does to topics.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
+use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::Kafka;
@@ -37,16 +38,32 @@ impl Kafka {
 
     async fn create<'a>(&self, new: NewTopic<'a>, settings: &[(&'a str, &'a str)]) {
         let new = settings.iter().fold(new, |new, (name, value)| new.set(name, value));
-        let created = self.admin().create_topics(&[new], &AdminOptions::new()).await.unwrap();
-        created.into_iter().for_each(|topic| drop(topic.unwrap()));
+        self.create_all(&[new]).await;
     }
 
     /// With one partition each.
     pub async fn create_topics(&self, names: &[&str]) {
         let new: Vec<_> = names.iter().map(|name| NewTopic::new(name, 1, TopicReplication::Fixed(1))).collect();
+        self.create_all(&new).await;
+    }
+
+    /// A broker that has just begun to serve, on a busy machine, may not be the controller yet.
+    async fn create_all(&self, new: &[NewTopic<'_>]) {
+        let (admin, started) = (self.admin(), Instant::now());
         let options = AdminOptions::new().request_timeout(Some(Duration::from_secs(60)));
-        let created = self.admin().create_topics(&new, &options).await.unwrap();
-        created.into_iter().for_each(|topic| drop(topic.unwrap()));
+        let mut tries = 0;
+        loop {
+            let created = admin.create_topics(new, &options).await.unwrap();
+            let refused: Vec<_> = created.into_iter().filter_map(Result::err).collect();
+            let early = refused.iter().any(|(_, code)| *code == RDKafkaErrorCode::NotController);
+            if !early || started.elapsed() > Duration::from_secs(20) {
+                let there = |code: &RDKafkaErrorCode| tries > 0 && *code == RDKafkaErrorCode::TopicAlreadyExists;
+                assert!(refused.iter().all(|(_, code)| there(code)), "{refused:?}");
+                return;
+            }
+            tries += 1;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
     }
 
     /// As by `kafka-delete-records`: everything before `offset` is gone.
