@@ -47,9 +47,14 @@ impl SmallDisk {
     /// Takes all room but so many bytes, until [`SmallDisk::empty`].
     pub fn fill(&self, leave_bytes: u64) {
         let file = File::create(self.ballast()).unwrap();
-        let stat = rustix::fs::fstatvfs(&file).unwrap();
-        let bytes = (stat.f_bavail * stat.f_frsize).saturating_sub(leave_bytes);
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes).unwrap();
+        let room = || {
+            let stat = rustix::fs::fstatvfs(&file).unwrap();
+            (stat.f_bavail * stat.f_frsize).saturating_sub(leave_bytes)
+        };
+        // Who writes to the disk meanwhile may have taken a part of it.
+        while let Err(error) = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, room().max(1)) {
+            assert_eq!(error, rustix::io::Errno::NOSPC);
+        }
     }
 
     pub fn empty(&self) {
