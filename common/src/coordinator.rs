@@ -3,13 +3,16 @@
 //! Every claim, commit, release and replay is one transaction over cursor and done set. The rules
 //! are the same for every backend and lie in the pure modules beside it.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-pub use self::done::DoneSet;
+pub use self::done::{DoneSet, Tries};
 pub use self::embedded::EmbeddedCoordinator;
 pub use self::lease::{Lease, LeaseHolder, Losses};
+pub use self::vacancy::Vacant;
 pub use self::zookeeper::ZooKeeperCoordinator;
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 use crate::record::TimestampMs;
@@ -26,6 +29,7 @@ pub mod embedded;
 pub mod lease;
 #[cfg(test)]
 mod nodes;
+pub mod vacancy;
 pub mod zookeeper;
 
 /// How far a group has come in one partition: the pair that is only ever written together.
@@ -35,6 +39,8 @@ pub struct Progress {
     pub cursor: Offset,
     /// What is done at or above the cursor.
     pub done: DoneSet,
+    /// What has failed and is not done.
+    pub tries: Tries,
 }
 
 /// This process as the others see it.
@@ -52,6 +58,9 @@ pub struct Member {
     pub admin: String,
     /// The groups it serves, with their topics.
     pub groups: std::collections::BTreeMap<String, MemberGroup>,
+    /// The transaction by which it entered the fleet as it is; 0 where that was not read.
+    #[serde(skip)]
+    pub entered: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -67,6 +76,8 @@ pub struct Log {
     pub topic_id: Option<TopicId>,
     pub first: Offset,
     pub end: Offset,
+    /// What [`ClaimError::PastEnd`] said before this was read: then it is not the log that was read too early.
+    pub past_end: Option<Offset>,
 }
 
 /// Where a new group starts: written down once, before anything is read.
@@ -172,8 +183,8 @@ pub trait Coordinator: Send + Sync + 'static {
     async fn birth(&self, group: &GroupName, topic: &Topic, birth: Birth, log: &[Log]) -> Result<Birth, CoordinatorError>;
 
     /// Takes ownership; nothing may be read before it is answered. Needs a birth, unless there is a
-    /// cursor. `log` must have been read after the former ownership ended: an older end would make
-    /// the former owner's cursor look like one past the end.
+    /// cursor. What stands past the end of `log` is refused once, in case the end was read before it
+    /// was written: only a log that was read after the refusal is found to be truncated.
     async fn claim(&self, at: &GroupPartition, log: Log) -> Result<Claim, ClaimError>;
 
     /// Takes up what somebody else wrote to an owned partition (a replay, a foreign set) under a
@@ -199,6 +210,12 @@ pub trait Coordinator: Send + Sync + 'static {
 
     /// Which of these no longer stand as their owner last wrote them, and must be adopted.
     async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError>;
+
+    /// Which partitions of a topic have no owner, among so many.
+    async fn vacant(&self, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError>;
+
+    /// How long a partition may be without an owner before the next in rank takes it; `None`: there is none.
+    fn patience(&self) -> Option<Duration>;
 
     /// What stands about each, in their order; for operators.
     async fn standing(&self, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError>;
@@ -232,6 +249,9 @@ pub enum ClaimError {
     UnreadableCursor(String),
     #[error("where the group starts in this topic is not written down yet")]
     NotBorn,
+    /// Read the log again, and try with [`Log::past_end`].
+    #[error("the cursor and what is done above it reach to {0}, past the end that was read")]
+    PastEnd(Offset),
     #[error("this epoch is over")]
     EpochOver,
     #[error(transparent)]

@@ -1,7 +1,7 @@
 //! Everything a partition decides, and nothing else: no async, no clock, no I/O. Time and
 //! randomness come in as arguments.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -17,8 +17,8 @@ use self::state::{Seen, StateManager};
 use self::verdict::Expired;
 use crate::event::{Attempt, Event, Failure, GivenUp};
 use crate::ids::{Epoch, Offset};
-use crate::options::Options;
-use crate::ports::Progress;
+use crate::options::{OnFailure, Options};
+use crate::ports::{MAX_TRIED_RECORDS, Progress};
 use crate::status::{Blocked, Oldest};
 
 mod backoff;
@@ -50,6 +50,10 @@ pub(crate) struct Core<P> {
     unfinished_bytes: usize,
     pending_retries: usize,
     finished: u64,
+    /// Attempts made under former epochs, of what has not been read again yet.
+    tried: BTreeMap<Offset, u32>,
+    /// Grows whenever they or those of now may have changed.
+    tries: u64,
 }
 
 /// One attempt to make, or one event to bypass.
@@ -73,6 +77,8 @@ impl<P> Core<P> {
             keys: KeyQueues::new(options.order),
             ready: ReadyLanes::new(&options.event_types),
             clocks: RoundClocks::new(options.processing_timeout),
+            tried: from.tries.iter().copied().filter(|_| options.on_failure == OnFailure::Bypass).collect(),
+            tries: 0,
             options,
             epoch,
             state: StateManager::new(from),
@@ -113,7 +119,8 @@ impl<P> Core<P> {
             Seen::New => {
                 let delay = self.options.delay.zip(wall_now);
                 let ready_at = delay.and_then(|(delay, wall_now)| backoff::ready_at(event.time_ms, delay, now, wall_now));
-                let slot = self.state.admit(offset, Entry::new(event, now, ready_at));
+                let carried = self.tried.remove(&offset).unwrap_or(0);
+                let slot = self.state.admit(offset, Entry::new(event, now, ready_at, carried));
                 self.unfinished_bytes += size_bytes;
                 if self.keys.join(&mut self.state.nodes, slot) == Standing::Head {
                     self.line_up(slot, ready_at.unwrap_or(now), now);
@@ -198,8 +205,19 @@ impl<P> Core<P> {
         self.clocks.resume(now);
     }
 
+    /// O(unfinished).
     pub(crate) fn progress(&self) -> Progress {
-        self.state.progress()
+        Progress { tries: self.tries(), ..self.state.progress() }
+    }
+
+    fn tries(&self) -> Vec<(Offset, u32)> {
+        if self.options.on_failure != OnFailure::Bypass {
+            return Vec::new();
+        }
+        let of_entries =
+            self.state.iter().map(|slot| &self.state.nodes[slot].value).map(|entry| (entry.event.offset, entry.failed_attempts()));
+        let of_those_to_come = self.tried.range(self.state.position()..).map(|(offset, attempts)| (*offset, *attempts));
+        of_entries.chain(of_those_to_come).filter(|(_, attempts)| *attempts > 0).take(MAX_TRIED_RECORDS).collect()
     }
 
     pub(crate) fn cursor(&self) -> Offset {
@@ -213,7 +231,7 @@ impl<P> Core<P> {
 
     /// Grows whenever the progress may have changed.
     pub(crate) fn revision(&self) -> u64 {
-        self.state.revision()
+        self.state.revision() + self.tries
     }
 
     /// Events finished under this epoch.

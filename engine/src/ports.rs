@@ -95,7 +95,13 @@ pub struct Progress {
     pub cursor: Offset,
     /// Ascending, disjoint runs of what is finished above it.
     pub done: Vec<Range<u64>>,
+    /// Ascending, of the lowest at most [`MAX_TRIED_RECORDS`] that are not finished and have failed on
+    /// their way to being bypassed: their attempts so far.
+    pub tries: Vec<(Offset, u32)>,
 }
+
+/// More would make what is stored large, and each gets its turn.
+pub const MAX_TRIED_RECORDS: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {

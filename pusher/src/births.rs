@@ -48,7 +48,7 @@ async fn of_existing(initial: InitialFrom, info: &TopicInfo, queue: &dyn Queue) 
             InitialFrom::Newest => end,
             InitialFrom::Time(time) => queue.offset_for_time(&info.topic, partition, time).await?,
         });
-        log.push(Log { topic_id: info.id, first, end });
+        log.push(Log { topic_id: info.id, first, end, past_end: None });
     }
     Ok((Birth { topic_id: info.id, start }, log))
 }
@@ -60,7 +60,7 @@ pub(crate) async fn log_of(queue: &dyn Queue, topic: &Topic, partition: Partitio
     // the old log's first offset would be taken for the new one's, and records be passed over.
     let Some(info) = queue.topic(topic).await?.filter(|info| partition.0 < info.partitions) else { return Ok(None) };
     match queue.watermarks(topic, partition).await {
-        Ok(Watermarks { first, end }) => Ok(Some(Log { topic_id: info.id, first, end })),
+        Ok(Watermarks { first, end }) => Ok(Some(Log { topic_id: info.id, first, end, past_end: None })),
         Err(QueueError::UnknownTopic(_) | QueueError::UnknownPartition(..)) => Ok(None),
         Err(error) => Err(error),
     }

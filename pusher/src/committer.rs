@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use common::coordinator::{Commit, CommitError, Coordinator, CoordinatorError, DoneSet, Progress};
+use common::coordinator::{Commit, CommitError, Coordinator, CoordinatorError, DoneSet, Progress, Tries};
 use common::ids::{Epoch, GroupPartition, Offset};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -84,12 +84,14 @@ pub(crate) fn to_coordinator(progress: engine::ports::Progress) -> Progress {
         touches
     });
     let done = DoneSet::from_runs(runs).expect("ascending runs that do not touch are a done set");
-    Progress { cursor: Offset(progress.cursor.0), done }
+    let tries = Tries::of(progress.tries.into_iter().map(|(offset, attempts)| (Offset(offset.0), attempts)));
+    Progress { cursor: Offset(progress.cursor.0), done, tries }
 }
 
 /// The engine's way to say the same.
 pub(crate) fn to_engine(progress: &Progress) -> engine::ports::Progress {
-    engine::ports::Progress { cursor: engine::ids::Offset(progress.cursor.0), done: progress.done.runs().to_vec() }
+    let tries = progress.tries.iter().map(|(offset, attempts)| (engine::ids::Offset(offset.0), attempts)).collect();
+    engine::ports::Progress { cursor: engine::ids::Offset(progress.cursor.0), done: progress.done.runs().to_vec(), tries }
 }
 
 #[cfg(test)]
@@ -98,9 +100,14 @@ mod tests {
 
     #[test]
     fn touching_runs_are_stored_as_one() {
-        let engine = engine::ports::Progress { cursor: engine::ids::Offset(3), done: vec![4..6, 6..9, 10..11] };
+        let engine = engine::ports::Progress {
+            cursor: engine::ids::Offset(3),
+            done: vec![4..6, 6..9, 10..11],
+            tries: vec![(engine::ids::Offset(9), 2)],
+        };
         let stored = to_coordinator(engine);
         assert_eq!(stored.done.runs(), [4..9, 10..11]);
         assert_eq!(to_engine(&stored).done, [4..9, 10..11]);
+        assert_eq!(to_engine(&stored).tries, [(engine::ids::Offset(9), 2)]);
     }
 }

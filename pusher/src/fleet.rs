@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use common::coordinator::vacancy::Vacancies;
 use common::coordinator::{Control, Coordinator, Lease, Losses};
 use common::ids::{GroupName, GroupPartition};
 use engine::task::Permission;
@@ -24,7 +25,7 @@ use self::event::Event;
 use self::kept::Kept;
 use self::looking::{Depth, Hints, Looking};
 use self::membership::Membership;
-use self::wanted::{Question, Serving, View, Wanted};
+use self::wanted::{Question, Serving, Turns, View, Wanted};
 use crate::committer::Committer;
 use crate::directory::{Directory, Entry};
 use crate::group::Group;
@@ -120,6 +121,8 @@ pub(crate) struct Fleet {
     controls: HashMap<GroupName, Control>,
     /// Epochs of which is known that their cursor is still their own.
     looked_at: HashSet<Serving>,
+    /// What nobody owns although somebody is to, and whose turn has passed.
+    vacancies: Vacancies,
     orders: mpsc::Receiver<Order>,
     report: watch::Sender<Report>,
     /// What of [`Kept::revision`] the report is.
@@ -165,6 +168,7 @@ impl Fleet {
             hints: Hints { coordinator: coordinator.hints(), topics: topic_changes },
             controls: HashMap::new(),
             looked_at: HashSet::new(),
+            vacancies: Vacancies::default(),
             published: None,
             orders: ordered,
             report,
@@ -230,13 +234,18 @@ impl Fleet {
         let now = Instant::now();
         self.membership.pursue(&self.charges, now);
         if self.membership.is_in() {
-            let Self { looking, shared, charges, kept, controls, looked_at, .. } = self;
+            let Self { looking, shared, charges, kept, controls, looked_at, vacancies, .. } = self;
             looking.pursue(now, |depth| {
                 let serving: HashSet<Serving> = kept.serving().into_iter().collect();
                 let is_known = |serving: &Serving| depth == Depth::WhatChanged && looked_at.contains(serving);
                 let (looked_at_before, first_looked_at) = serving.iter().cloned().partition(is_known);
                 *looked_at = serving;
-                let question = Question { groups: charges.names(), known: controls.clone(), first_looked_at, looked_at: looked_at_before };
+                let vacant = match depth {
+                    Depth::Whole => charges.topics(|_, _| true),
+                    Depth::WhatChanged => charges.topics(|group, topic| vacancies.concern(group, topic)),
+                };
+                let (groups, known) = (charges.names(), controls.clone());
+                let question = Question { groups, known, first_looked_at, looked_at: looked_at_before, vacant };
                 View::read(shared.coordinator.clone(), question)
             });
         }
@@ -251,6 +260,7 @@ impl Fleet {
         let not_ours = |_: &GroupPartition, keeper: &KeeperHandle| !charges.contains(&keeper.group);
         self.kept.let_go(not_ours);
         self.controls.retain(|group, _| charges.get(group).is_some());
+        self.vacancies.retain(|group| charges.get(group).is_some());
         self.permit();
         self.looking.soon();
     }
@@ -279,13 +289,23 @@ impl Fleet {
     }
 
     /// Of the groups about which everything is known: what is not known changes nothing.
-    fn wanted(&self, view: &View) -> (HashSet<GroupName>, HashMap<GroupPartition, Wanted>) {
+    fn wanted(&mut self, view: &View) -> (HashSet<GroupName>, HashMap<GroupPartition, Wanted>) {
+        let Self { shared, charges, kept, vacancies, membership, looking, .. } = self;
+        let (now, patience) = (Instant::now(), shared.coordinator.patience());
+        for group in kept.groups_without_a_backend() {
+            vacancies.put_off(&group, now);
+        }
+        // Without patience nobody else's turn ever passes.
+        let mut turns = Turns { instance: membership.instance(), vacancies, patience: patience.unwrap_or(Duration::MAX), now };
         let (mut judged, mut wanted) = (HashSet::new(), HashMap::new());
-        for group in self.charges.prepared_groups().filter(|group| view.controls.contains_key(&group.config.group)) {
+        for group in charges.prepared_groups().filter(|group| view.controls.contains_key(&group.config.group)) {
             if let Some(topics) = group.cluster.topics() {
                 judged.insert(group.config.group.clone());
-                wanted.extend(view.wanted(group, &topics, self.membership.instance()));
+                wanted.extend(view.wanted(group, &topics, &mut turns, |at| kept.holding(at)));
             }
+        }
+        if let Some(due) = patience.and_then(|patience| vacancies.due(patience)) {
+            looking.by(due);
         }
         (judged, wanted)
     }

@@ -34,11 +34,25 @@ const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(4);
 pub(crate) enum Phase {
     /// `trouble`: why the last try failed.
     Claiming {
-        trouble: Option<String>,
+        trouble: Option<Trouble>,
     },
     Serving(Epoch),
     /// Open attempts are ending, or the last cursor is being stored.
     Ending,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) text: String,
+    pub(crate) cause: Cause,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// It is this partition's alone, or somebody else has it.
+    Partition,
+    /// Queue or coordinator do not answer.
+    Backend,
 }
 
 pub(crate) enum Command {

@@ -24,6 +24,7 @@ impl Me {
             admin: reachable(config.admin, &host),
             host,
             groups: std::collections::BTreeMap::new(),
+            entered: 0,
         })
     }
 

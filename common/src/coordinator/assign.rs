@@ -3,7 +3,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::Member;
-use crate::ids::{GroupName, Partition, Topic};
+use crate::ids::{GroupName, GroupPartition, Partition, Topic};
 
 /// Of the rules in this file. A version that shares by others counts on from here, and keeps these
 /// for as long as a member of this version may be alive.
@@ -23,6 +23,14 @@ pub fn owners<'a>(members: &'a [Member], group: &GroupName, topic: &Topic, parti
     let instances: Vec<&str> = members.iter().filter(serves).map(|member| member.instance.as_str()).collect();
     let function = agreed(&FUNCTIONS, members);
     function(&instances, group, topic, partitions).into_iter().map(|member| instances[member]).collect()
+}
+
+/// The members that serve a partition's group and topic, the one that would have it before others first.
+pub fn ranked<'a>(members: &'a [Member], at: &GroupPartition) -> Vec<&'a str> {
+    let serves = |member: &&Member| member.groups.get(at.group.as_str()).is_some_and(|served| served.topics.contains(&at.topic));
+    let mut instances: Vec<&str> = members.iter().filter(serves).map(|member| member.instance.as_str()).collect();
+    instances.sort_by_cached_key(|instance| (std::cmp::Reverse(score(instance, &at.group, &at.topic, at.partition)), *instance));
+    instances
 }
 
 fn agreed(functions: &[(u32, Function)], members: &[Member]) -> Function {

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     fn log(first: u64) -> Log {
-        Log { topic_id: None, first: Offset(first), end: Offset(first + 100) }
+        Log { topic_id: None, first: Offset(first), end: Offset(first + 100), past_end: None }
     }
 
     fn at_the_end(partitions: u64) -> Birth {

@@ -1,6 +1,6 @@
 //! Where an owner begins, decided from what stands in the store and in the log: step 2 of "Claim".
 
-use super::{Began, Birth, DoneSet, Log, Progress, cursor};
+use super::{Began, Birth, Log, Progress, cursor};
 use crate::coordinator::done::node;
 use crate::ids::{Offset, Partition, TopicId};
 
@@ -24,6 +24,8 @@ pub struct Node<'a> {
 pub enum Refusal {
     UnreadableCursor(String),
     NotBorn,
+    /// The end may have been read before what stands was written.
+    PastEnd(Offset),
 }
 
 /// The pair that the claim writes, and where it came from.
@@ -32,7 +34,7 @@ pub fn decide(found: &Found<'_>, partition: Partition, log: &Log) -> Result<(Pro
         Some(node) => with_cursor(node, found.done, log),
         None => at_birth(found, partition, log),
     }?;
-    Ok(stored.within(log))
+    stored.within(log)
 }
 
 /// The cursor of a pair whose done set may count. `None`: there is no cursor.
@@ -40,8 +42,8 @@ pub fn pair(found: &Found<'_>) -> Result<Option<Progress>, Refusal> {
     let Some(node) = found.cursor else { return Ok(None) };
     let cursor = cursor::decode(node.text).map_err(Refusal::UnreadableCursor)?;
     let done = found.done.filter(|done| done.mzxid == node.mzxid);
-    let done = done.and_then(|done| node::decode(done.text, cursor).ok()).map(|(_, done)| done);
-    Ok(Some(Progress { cursor, done: done.unwrap_or_default() }))
+    let counted = done.and_then(|done| node::decode(done.text, cursor).ok()).map(|(_, progress)| progress);
+    Ok(Some(counted.unwrap_or(Progress { cursor, ..Progress::default() })))
 }
 
 /// What stands, before the log has been asked whether it still holds.
@@ -58,8 +60,9 @@ fn with_cursor(node: Node<'_>, done: Option<Node<'_>>, log: &Log) -> Result<Stor
     // taken its worth from the done set.
     let topic_id = done.and_then(|done| node::header(done.text).ok()).and_then(|header| header.topic_id);
     let counted = done.filter(|done| done.mzxid == node.mzxid && topic_id == log.topic_id);
-    let set = counted.and_then(|done| node::decode(done.text, cursor).ok()).map(|(_, set)| set);
-    Ok(Stored { progress: Progress { cursor, done: set.unwrap_or_default() }, topic_id, began: Began::AtCursor })
+    let progress = counted.and_then(|done| node::decode(done.text, cursor).ok()).map(|(_, progress)| progress);
+    let progress = progress.unwrap_or(Progress { cursor, ..Progress::default() });
+    Ok(Stored { progress, topic_id, began: Began::AtCursor })
 }
 
 /// With the birth's topic id even where a done node is left over: the start is the birth's, and
@@ -67,35 +70,40 @@ fn with_cursor(node: Node<'_>, done: Option<Node<'_>>, log: &Log) -> Result<Stor
 fn at_birth(found: &Found<'_>, partition: Partition, log: &Log) -> Result<Stored, Refusal> {
     let birth = found.birth.ok_or(Refusal::NotBorn)?;
     let cursor = birth.start.get(partition.0 as usize).copied().unwrap_or(log.first);
-    let progress = Progress { cursor, done: DoneSet::default() };
+    let progress = Progress { cursor, ..Progress::default() };
     Ok(Stored { progress, topic_id: birth.topic_id, began: Began::AtBirth })
 }
 
 impl Stored {
-    fn within(self, log: &Log) -> (Progress, Began) {
-        let Self { progress: Progress { cursor, done }, topic_id, began } = self;
+    fn within(self, log: &Log) -> Result<(Progress, Began), Refusal> {
+        let Self { progress, topic_id, began } = self;
+        let Progress { cursor, ref done, .. } = progress;
         if topic_id.is_some() && log.topic_id.is_some() && topic_id != log.topic_id {
-            return (Progress { cursor: log.first, done: DoneSet::default() }, Began::TopicRecreated { abandoned: cursor });
-        }
-        if cursor < log.first {
-            let skipped = log.first.0 - cursor.0 - done.count_in(cursor.0..log.first.0);
-            return (absorbed(log.first, &done, log), Began::BelowFirst { skipped });
+            return Ok((Progress { cursor: log.first, ..Progress::default() }, Began::TopicRecreated { abandoned: cursor }));
         }
         // A run past the end would pass over records that are still to be written.
         let highest = done.runs().last().map_or(cursor, |run| Offset(run.end));
-        if highest > log.end {
-            return (absorbed(cursor.min(log.end), &done, log), Began::LogTruncated { from: highest });
+        if highest > log.end && log.past_end != Some(highest) {
+            return Err(Refusal::PastEnd(highest));
         }
-        (absorbed(cursor, &done, log), began)
+        if cursor < log.first {
+            let skipped = log.first.0 - cursor.0 - done.count_in(cursor.0..log.first.0);
+            return Ok((absorbed(log.first, &progress, log), Began::BelowFirst { skipped }));
+        }
+        if highest > log.end {
+            return Ok((absorbed(cursor.min(log.end), &progress, log), Began::LogTruncated { from: highest }));
+        }
+        Ok((absorbed(cursor, &progress, log), began))
     }
 }
 
 /// The cursor moves over the runs that begin at it.
-fn absorbed(cursor: Offset, done: &DoneSet, log: &Log) -> Progress {
+fn absorbed(cursor: Offset, Progress { done, tries, .. }: &Progress, log: &Log) -> Progress {
     let done = done.within(cursor.0..log.end.0.max(cursor.0));
     let at_cursor = done.runs().first().filter(|run| run.start == cursor.0);
     let cursor = at_cursor.map_or(cursor, |run| Offset(run.end));
-    Progress { cursor, done: done.within(cursor.0..u64::MAX) }
+    let tries = tries.within(cursor.0..log.end.0, &done);
+    Progress { cursor, done: done.within(cursor.0..u64::MAX), tries }
 }
 
 #[cfg(test)]

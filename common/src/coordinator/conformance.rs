@@ -39,14 +39,15 @@ macro_rules! coordinator_conformance {
             a_held_partition_is_not_claimed_again, groups_do_not_affect_each_other, a_commit_moves_cursor_and_done_set_together,
             commits_are_answered_each_on_its_own, an_old_epoch_commits_nothing, a_release_keeps_the_done_set,
             an_old_epoch_releases_nothing, epochs_strictly_grow_also_over_restarts, a_crash_keeps_what_was_committed,
-            members_are_those_who_joined, who_withdraws_keeps_what_it_owns, leaving_gives_everything_up, the_owner_is_named, the_lease_of_a_member_holds,
+            members_are_those_who_joined, what_nobody_owns_is_known_and_a_claim_leaves_its_mark,
+            who_withdraws_keeps_what_it_owns, leaving_gives_everything_up, the_owner_is_named, the_lease_of_a_member_holds,
         ]);
         $crate::coordinator_conformance!(@ $fresh, replay: [
             a_replay_moves_the_cursor_and_empties_the_done_set, a_replay_to_exactly_the_old_value_is_one,
             a_replay_is_done_once_for_an_id, sixteen_replays_are_remembered, no_late_commit_passes_a_replay,
             no_late_release_passes_a_replay, the_last_of_two_replays_wins, a_replay_stands_without_an_owner_and_over_a_restart,
             a_replay_begins_where_there_was_no_cursor, too_large_a_replay_moves_nothing, an_old_epoch_adopts_nothing,
-            a_replay_of_a_topic_created_anew_since_is_found_out,
+            a_replay_of_a_topic_created_anew_since_is_found_out, attempts_go_with_the_partition_until_a_replay,
         ]);
         $crate::coordinator_conformance!(@ $fresh, control: [
             a_group_runs_unless_paused, a_pause_survives_a_restart, a_pause_keeps_the_replays, changes_are_hinted_at,
@@ -127,6 +128,7 @@ pub(crate) fn member(instance: &str) -> Member {
         version: "0.1.0".into(),
         admin: "127.0.0.1:9091".into(),
         groups: [("g".to_owned(), served)].into(),
+        entered: 0,
     }
 }
 
@@ -135,9 +137,9 @@ pub(crate) fn topic_id(number: u128) -> TopicId {
 }
 
 pub(crate) fn log(first: u64, end: u64) -> Log {
-    Log { topic_id: Some(topic_id(1)), first: Offset(first), end: Offset(end) }
+    Log { topic_id: Some(topic_id(1)), first: Offset(first), end: Offset(end), past_end: None }
 }
 
 fn progress(cursor: u64, runs: impl IntoIterator<Item = Range<u64>>) -> Progress {
-    Progress { cursor: Offset(cursor), done: DoneSet::from_runs(runs.into_iter().collect()).unwrap() }
+    Progress { cursor: Offset(cursor), done: DoneSet::from_runs(runs.into_iter().collect()).unwrap(), ..Progress::default() }
 }

@@ -4,8 +4,11 @@ use std::ops::Range;
 
 use crate::ids::Offset;
 
+pub use self::tries::Tries;
+
 pub mod node;
 pub mod runs;
+mod tries;
 
 /// Ascending, disjoint, not touching, not empty runs of offsets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

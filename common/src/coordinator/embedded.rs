@@ -6,6 +6,7 @@
 //! the store: a thousand claims at start cost a few syncs and not a thousand.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -15,7 +16,7 @@ use self::thread::Thread;
 use self::transaction::Transaction;
 use super::{
     Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, LeaseHolder, Log, Member, Replay,
-    Replayed, Standing,
+    Replayed, Standing, Vacant,
 };
 use crate::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 use crate::store::{Keyspace, Profile, Store, StoreError};
@@ -150,6 +151,17 @@ impl Coordinator for EmbeddedCoordinator {
     async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError> {
         let owned = owned.to_vec();
         self.thread.ask(move |session, _| Ok(session.moved(owned))).await
+    }
+
+    async fn vacant(&self, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError> {
+        let at = |partition| GroupPartition { group: group.clone(), topic: topic.clone(), partition };
+        let all: Vec<_> = (0..partitions).map(Partition).map(at).collect();
+        self.thread.ask(move |session, _| Ok(session.vacant(all))).await
+    }
+
+    /// There is nobody else.
+    fn patience(&self) -> Option<Duration> {
+        None
     }
 
     async fn standing(&self, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError> {

@@ -7,6 +7,10 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
+pub use self::proofs::Proofs;
+
+mod proofs;
+
 /// Of a lease that does not end by itself.
 const FOR_EVER: u64 = u64::MAX;
 

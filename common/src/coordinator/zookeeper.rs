@@ -23,6 +23,7 @@ use self::store::Then;
 use self::wire::{Status, Wire};
 use super::{
     Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, Log, Member, Replay, Replayed, Standing,
+    Vacant, vacancy,
 };
 use crate::ids::{Epoch, GroupName, GroupPartition, Topic};
 
@@ -178,6 +179,14 @@ impl Coordinator for ZooKeeperCoordinator {
 
     async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError> {
         owned::moved(&self.core, owned).await
+    }
+
+    async fn vacant(&self, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError> {
+        owned::vacant(&self.core, group, topic, partitions).await
+    }
+
+    fn patience(&self) -> Option<Duration> {
+        Some(self.core.wire.granted().unwrap_or(self.patience) + vacancy::GRACE)
     }
 
     async fn standing(&self, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError> {

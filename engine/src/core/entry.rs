@@ -26,6 +26,8 @@ pub(crate) struct Entry<P> {
     pub(crate) turn: u64,
     /// Attempts made, over all rounds.
     pub(crate) attempts: u32,
+    /// Of these, under former epochs; they count for the first round.
+    pub(crate) carried: u32,
     pub(crate) round: u32,
     pub(crate) attempts_in_round: u32,
     pub(crate) first_attempt: Option<Instant>,
@@ -86,7 +88,7 @@ pub(crate) struct Ticket {
 }
 
 impl<P> Entry<P> {
-    pub(crate) fn new(event: Event<P>, admitted: Instant, ready_at: Option<Instant>) -> Self {
+    pub(crate) fn new(event: Event<P>, admitted: Instant, ready_at: Option<Instant>, carried: u32) -> Self {
         Self {
             event: Arc::new(event),
             key_hash: 0,
@@ -96,9 +98,10 @@ impl<P> Entry<P> {
             admitted,
             ready_at,
             turn: 0,
-            attempts: 0,
+            attempts: carried,
+            carried,
             round: 0,
-            attempts_in_round: 0,
+            attempts_in_round: carried,
             first_attempt: None,
             last_attempt: None,
             expires: None,
@@ -110,6 +113,12 @@ impl<P> Entry<P> {
         let failure = self.trouble.as_ref().map_or_else(Failure::unknown, |trouble| trouble.failure.clone());
         let first_attempt = self.first_attempt.unwrap_or(self.admitted);
         GivenUp { failure, attempts: self.attempts, first_attempt, last_attempt: self.last_attempt.unwrap_or(first_attempt) }
+    }
+
+    /// Without one that is being made.
+    pub(crate) fn failed_attempts(&self) -> u32 {
+        let open = self.stage == Stage::InFlight && self.aim == Aim::Process;
+        self.attempts.saturating_sub(u32::from(open))
     }
 
     /// Not before what the processor asked for, whatever the engine would choose.

@@ -126,7 +126,7 @@ impl<T> StateManager<T> {
         }
         push_run(&mut done, from..self.position);
         self.ahead.runs.iter().for_each(|run| push_run(&mut done, run.start.max(from)..run.end));
-        Progress { cursor, done }
+        Progress { cursor, done, tries: Vec::new() }
     }
 
     fn set_position(&mut self, to: u64) {

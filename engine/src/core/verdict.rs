@@ -131,6 +131,7 @@ impl<P> Core<P> {
 
     fn retry(&mut self, slot: Slot, failure: Failure, not_before: Option<Instant>, now: Instant) -> Verdict {
         self.note(slot, failure, not_before);
+        self.tries += u64::from(self.options.on_failure == OnFailure::Bypass);
         let entry = &self.state.nodes[slot].value;
         let made = entry.attempts_in_round;
         if made > self.options.retry_times {
@@ -185,10 +186,11 @@ impl<P> Core<P> {
         if entry.aim == Aim::Process {
             entry.attempts = entry.attempts.saturating_sub(1);
             entry.attempts_in_round = entry.attempts_in_round.saturating_sub(1);
-            if entry.attempts == 0 {
+            if entry.attempts == entry.carried {
                 entry.first_attempt = None;
             }
-            if entry.attempts_in_round == 0 {
+            let none_yet = if entry.round == 0 { entry.carried } else { 0 };
+            if entry.attempts_in_round == none_yet {
                 self.clocks.stop(&mut self.state.nodes, slot);
             }
         }

@@ -232,7 +232,7 @@ async fn a_million_done_behind_one_stuck_record_cost_nothing() {
     sleep_ms(2000).await;
     let status = handle.status().await;
     assert_eq!((status.unfinished, status.keys, status.unfinished_bytes), (1, 1, 100));
-    let expected = Progress { cursor: Offset(STUCK), done: vec![STUCK + 1..BEHIND] };
+    let expected = Progress { cursor: Offset(STUCK), done: vec![STUCK + 1..BEHIND], ..Progress::default() };
     assert_eq!((status.done_above_cursor, status.blocked), (BEHIND - STUCK - 1, None));
     assert_eq!(store.stored().last(), Some(&expected), "and a restart repeats none of it");
     drop(handle);

@@ -119,16 +119,16 @@ async fn at_the_bound_on_unstored_completions_no_attempt_starts() {
 #[tokio::test(start_paused = true)]
 async fn a_start_with_a_done_set_repeats_nothing_of_it() {
     let (rig, log, store) = (Rig::new(Options::default(), hanging(|_| false)), Log::of((0..30).map(record)), Store::default());
-    let from = Progress { cursor: Offset(5), done: vec![7..9, 12..20, 40..50] };
+    let from = Progress { cursor: Offset(5), done: vec![7..9, 12..20, 40..50], ..Progress::default() };
     let handle = rig.resume(1, &log, &store, from);
     sleep_ms(1500).await;
     let mut started = rig.ledger.started();
     started.sort_unstable();
     assert_eq!(started, [5, 6].into_iter().chain(9..12).chain(20..30).collect::<Vec<_>>());
-    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(30), done: vec![40..50] }));
+    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(30), done: vec![40..50], ..Progress::default() }));
     log.append((30..60).map(record));
     sleep_ms(1500).await;
-    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(60), done: vec![] }));
+    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(60), done: vec![], ..Progress::default() }));
     assert!(rig.ledger.started().iter().all(|offset| !(40..50).contains(offset)));
     drop(handle);
 }

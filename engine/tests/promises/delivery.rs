@@ -35,7 +35,7 @@ async fn the_cursor_stays_before_a_hole_and_what_lies_behind_is_remembered() {
     let handle = rig.partition(1, &log, &store);
     sleep_ms(10_000).await;
     drop(handle);
-    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(5), done: vec![6..100] }));
+    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(5), done: vec![6..100], ..Progress::default() }));
     let again = instantly();
     let handle = again.resume(2, &log, &store, store.stored().pop().unwrap());
     sleep_ms(2000).await;
@@ -121,7 +121,7 @@ async fn a_decoder_that_panics_stops_reading_and_loses_nothing() {
     let Ended::Source(error) = handle.ended().await else { panic!("the decoder ended it") };
     assert!(error.to_string().contains("offset 1"), "{error}");
     sleep_ms(1500).await;
-    assert_eq!(handle.release(Duration::ZERO).await, Progress { cursor: Offset(1), done: vec![] });
+    assert_eq!(handle.release(Duration::ZERO).await, Progress { cursor: Offset(1), done: vec![], ..Progress::default() });
 }
 
 #[tokio::test(start_paused = true)]

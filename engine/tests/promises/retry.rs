@@ -49,12 +49,51 @@ async fn a_poisoned_event_is_bypassed_after_its_round_and_its_key_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_poisoned_event_is_bypassed_however_often_its_partition_moves() {
+    let (rig, log, store) = (poison(OnFailure::Bypass), poisoned(), Store::default());
+    let mut from = Progress::default();
+    for epoch in 1..4 {
+        let handle = rig.resume(epoch, &log, &store, from);
+        let calls = rig.ledger.of(1).len();
+        while rig.ledger.of(1).len() == calls {
+            sleep_ms(1).await;
+        }
+        sleep_ms(5).await;
+        from = handle.release(Duration::ZERO).await;
+        assert_eq!(from.tries, [(Offset(1), u32::try_from(epoch).unwrap())]);
+    }
+    let handle = rig.resume(4, &log, &store, from);
+    sleep_ms(2000).await;
+    let attempts = rig.ledger.of(1);
+    assert_eq!(attempts.iter().map(|call| call.attempt.number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!(rig.ledger.given_up(), [1]);
+    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(4), ..Progress::default() }));
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_attempt_is_stored_though_nothing_else_moves() {
+    let script = after(Duration::from_millis(1), |_, _| retry());
+    let slow = Backoff { initial: Duration::from_secs(600), max: Duration::from_secs(600) };
+    let rig = Rig::new(Options { backoff: slow, ..options(9, OnFailure::Bypass) }, script);
+    let (log, store) = (Log::of((0..100).map(record)), Store::default());
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(20_000).await;
+    let last = store.stored().last().cloned().unwrap();
+    assert_eq!(last.tries, (0..64).map(|offset| (Offset(offset), 1)).collect::<Vec<_>>(), "of no more than are bounded");
+    let stored = store.stored().len();
+    sleep_ms(20_000).await;
+    assert_eq!(store.stored().len(), stored, "and once");
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_poisoned_event_holds_its_key_for_ever_without_bypass() {
     let sleep = Duration::from_secs(1);
     let (rig, log, store) = (poison(OnFailure::AnotherRound { sleep }), poisoned(), Store::default());
     let handle = rig.partition(1, &log, &store);
     sleep_ms(60_000).await;
-    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(1), done: vec![2..3] }));
+    assert_eq!(store.stored().last(), Some(&Progress { cursor: Offset(1), done: vec![2..3], ..Progress::default() }));
     assert!(rig.ledger.of(3).is_empty());
     assert!(rig.ledger.given_up().is_empty());
     let calls = rig.ledger.of(1);

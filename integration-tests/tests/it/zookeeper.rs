@@ -110,7 +110,7 @@ fn member(instance: &str) -> Member {
     let served = MemberGroup { topics: vec![Topic::new("t").unwrap()], config: "c0ffee".into() };
     let (host, version, admin) = ("host".into(), "0.1.0".into(), "127.0.0.1:9091".into());
     let groups = [("g".to_owned(), served)].into();
-    Member { instance: instance.into(), proto: assign::PROTO, boot: Uuid::new_v4(), host, pid: 1, version, admin, groups }
+    Member { instance: instance.into(), proto: assign::PROTO, boot: Uuid::new_v4(), host, pid: 1, version, admin, groups, entered: 0 }
 }
 
 fn at() -> GroupPartition {
@@ -118,7 +118,7 @@ fn at() -> GroupPartition {
 }
 
 fn log() -> Log {
-    Log { topic_id: None, first: Offset(0), end: Offset(1000) }
+    Log { topic_id: None, first: Offset(0), end: Offset(1000), past_end: None }
 }
 
 fn commit(epoch: Epoch, cursor: u64) -> Commit {
@@ -126,7 +126,11 @@ fn commit(epoch: Epoch, cursor: u64) -> Commit {
 }
 
 fn commit_with(epoch: Epoch, cursor: u64, runs: Vec<std::ops::Range<u64>>) -> Commit {
-    Commit { at: at(), epoch, progress: Progress { cursor: Offset(cursor), done: DoneSet::from_runs(runs).unwrap() } }
+    Commit {
+        at: at(),
+        epoch,
+        progress: Progress { cursor: Offset(cursor), done: DoneSet::from_runs(runs).unwrap(), ..Progress::default() },
+    }
 }
 
 async fn claimed(coordinator: &ZooKeeperCoordinator) -> Claim {

@@ -139,7 +139,7 @@ impl Here {
 
 fn trouble(phase: Phase) -> Option<String> {
     match phase {
-        Phase::Claiming { trouble } => trouble,
+        Phase::Claiming { trouble } => trouble.map(|trouble| trouble.text),
         Phase::Serving(_) | Phase::Ending => None,
     }
 }

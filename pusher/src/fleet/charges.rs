@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::ids::GroupName;
+use common::ids::{GroupName, Topic};
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
 use super::Charge;
@@ -114,6 +114,17 @@ impl Charges {
 
     pub(super) fn prepared_groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.groups.values().filter(|held| matches!(held.state, State::Prepared)).map(|held| &held.group)
+    }
+
+    /// With the number of their partitions, those of prepared groups that exist.
+    pub(super) fn topics(&self, which: impl Fn(&GroupName, &Topic) -> bool) -> Vec<(GroupName, Topic, u32)> {
+        let mut found = Vec::new();
+        for group in self.prepared_groups() {
+            let (name, Some(topics)) = (&group.config.group, group.cluster.topics()) else { continue };
+            let infos = group.config.topics.iter().filter(|topic| which(name, topic)).filter_map(|topic| topics.get(topic));
+            found.extend(infos.map(|info| (name.clone(), info.topic.clone(), info.partitions)));
+        }
+        found
     }
 
     pub(super) fn all_prepared(&self) -> bool {

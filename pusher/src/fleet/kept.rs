@@ -1,9 +1,10 @@
 //! The keepers of a fleet's partitions, one for each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use common::ids::{Epoch, GroupPartition};
+use common::coordinator::vacancy::Holding;
+use common::ids::{Epoch, GroupName, GroupPartition};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::error;
@@ -13,7 +14,7 @@ use super::charges::Charges;
 use super::wanted::Wanted;
 use crate::directory::{Directory, Entry};
 use crate::group::Group;
-use crate::keeper::{Command, Keeper, KeeperHandle, Phase};
+use crate::keeper::{Cause, Command, Keeper, KeeperHandle, Phase};
 
 pub(super) type Ended = Result<(Id, GroupPartition), JoinError>;
 
@@ -107,6 +108,21 @@ impl Kept {
             Phase::Claiming { .. } | Phase::Ending => None,
         };
         self.keepers.iter().filter_map(|(at, keeper)| Some((at.clone(), epoch(keeper)?))).collect()
+    }
+
+    pub(super) fn holding(&self, at: &GroupPartition) -> Holding {
+        match self.keepers.get(at).map(|keeper| keeper.phase.borrow().clone()) {
+            Some(Phase::Serving(_)) => Holding::Serving,
+            Some(Phase::Claiming { .. }) => Holding::Claiming,
+            Some(Phase::Ending) | None => Holding::Nothing,
+        }
+    }
+
+    /// Those of which something cannot be claimed because queue or coordinator do not answer: what
+    /// others have not claimed then is no fault of theirs.
+    pub(super) fn groups_without_a_backend(&self) -> HashSet<GroupName> {
+        let waits = |keeper: &KeeperHandle| matches!(&*keeper.phase.borrow(), Phase::Claiming { trouble: Some(trouble) } if trouble.cause == Cause::Backend);
+        self.keepers.iter().filter(|(_, keeper)| waits(keeper)).map(|(at, _)| at.group.clone()).collect()
     }
 
     pub(super) fn directory(&self) -> Directory {

@@ -66,6 +66,11 @@ impl Looking {
         self.next = self.next.min(self.began);
     }
 
+    /// No later than then.
+    pub(super) fn by(&mut self, due: Instant) {
+        self.next = self.next.min(due);
+    }
+
     /// The next look is a whole one.
     pub(super) fn wholly(&mut self) {
         self.whole = self.began;

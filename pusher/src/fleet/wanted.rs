@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use common::coordinator::{Control, Coordinator, CoordinatorError, Member, assign};
-use common::ids::{Epoch, GroupName, GroupPartition, Partition, TopicId};
+use common::coordinator::vacancy::{Holding, Look, Vacancies};
+use common::coordinator::{Control, Coordinator, CoordinatorError, Member, Vacant};
+use common::ids::{Epoch, GroupName, GroupPartition, Partition, Topic, TopicId};
 use common::queue::TopicInfo;
-use futures_util::{StreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::time::Instant;
 use tracing::error;
 
 use crate::cluster::Topics;
@@ -22,6 +24,8 @@ pub(super) struct View {
     pub(super) controls: HashMap<GroupName, Control>,
     /// Owned partitions whose cursor was moved by somebody else, and under which epoch.
     pub(super) moved: Vec<(GroupPartition, Epoch)>,
+    /// Of the topics that were looked at, what has no owner.
+    vacant: HashMap<(GroupName, Topic), Vec<Vacant>>,
 }
 
 /// What is served, under which epoch.
@@ -34,6 +38,8 @@ pub(super) struct Question {
     /// Epochs that no look was at yet: looked at whatever has changed.
     pub(super) first_looked_at: Vec<Serving>,
     pub(super) looked_at: Vec<Serving>,
+    /// With the number of their partitions: topics of which it is asked what nobody owns.
+    pub(super) vacant: Vec<(GroupName, Topic, u32)>,
 }
 
 /// A partition that this process should keep.
@@ -45,7 +51,7 @@ pub(super) struct Wanted {
 impl View {
     /// All or nothing: half a view would let partitions go that are still ours.
     pub(super) async fn read(coordinator: Arc<dyn Coordinator>, question: Question) -> Result<Self, CoordinatorError> {
-        let Question { groups, known, first_looked_at, looked_at } = question;
+        let Question { groups, known, first_looked_at, looked_at, vacant } = question;
         let controls = stream::iter(groups).map(|group| control(&*coordinator, group)).buffer_unordered(CONCURRENCY);
         let controls: HashMap<_, _> = controls.filter_map(std::future::ready).collect().await;
         // A replay changes the control, too. What was written past it is found out by a whole look.
@@ -54,15 +60,30 @@ impl View {
         let moved = if suspects.is_empty() { Vec::new() } else { coordinator.moved(&suspects).await? };
         let epochs: HashMap<_, _> = suspects.into_iter().collect();
         let moved = moved.into_iter().filter_map(|at| epochs.get(&at).map(|epoch| (at.clone(), *epoch))).collect();
-        Ok(Self { members: coordinator.members().await?, controls, moved })
+        let members = coordinator.members().await?;
+        // Alone, there is nobody to take anything in the stead of.
+        let vacant = if members.len() > 1 { vacant } else { Vec::new() };
+        let coordinator = &*coordinator;
+        let looks = vacant.into_iter().map(|(group, topic, partitions)| async move {
+            let vacant = coordinator.vacant(&group, &topic, partitions).await?;
+            Ok::<_, CoordinatorError>(((group, topic), vacant))
+        });
+        let vacant = stream::iter(looks).buffer_unordered(CONCURRENCY).try_collect().await?;
+        Ok(Self { members, controls, moved, vacant })
     }
 
     /// Of one group, among the topics that there are.
-    pub(super) fn wanted(&self, group: &Arc<Group>, topics: &Topics, instance: &str) -> HashMap<GroupPartition, Wanted> {
+    pub(super) fn wanted(
+        &self,
+        group: &Arc<Group>,
+        topics: &Topics,
+        turns: &mut Turns<'_>,
+        holding: impl Fn(&GroupPartition) -> Holding,
+    ) -> HashMap<GroupPartition, Wanted> {
         let name = &group.config.group;
         let mut wanted = HashMap::new();
         for info in group.config.topics.iter().filter_map(|topic| topics.get(topic)) {
-            for partition in self.mine(name, info, instance) {
+            for partition in self.mine(name, info, turns, &holding) {
                 let at = GroupPartition { group: name.clone(), topic: info.topic.clone(), partition };
                 wanted.insert(at, Wanted { group: group.clone(), topic_id: info.id });
             }
@@ -71,10 +92,25 @@ impl View {
     }
 
     /// Among the members that serve this group and topic.
-    fn mine(&self, group: &GroupName, info: &TopicInfo, instance: &str) -> Vec<Partition> {
-        let owners = assign::owners(&self.members, group, &info.topic, info.partitions);
-        (0..).map(Partition).zip(owners).filter(|(_, owner)| *owner == instance).map(|(partition, _)| partition).collect()
+    fn mine(
+        &self,
+        group: &GroupName,
+        info: &TopicInfo,
+        turns: &mut Turns<'_>,
+        holding: impl Fn(&GroupPartition) -> Holding,
+    ) -> Vec<Partition> {
+        let look = Look { members: &self.members, me: turns.instance, now: turns.now, patience: turns.patience };
+        let vacant = self.vacant.get(&(group.clone(), info.topic.clone())).map(Vec::as_slice);
+        turns.vacancies.mine(&look, (group, &info.topic), info.partitions, vacant, holding)
     }
+}
+
+/// Whose turn it is, as this process has seen it.
+pub(super) struct Turns<'a> {
+    pub(super) instance: &'a str,
+    pub(super) vacancies: &'a mut Vacancies,
+    pub(super) patience: std::time::Duration,
+    pub(super) now: Instant,
 }
 
 async fn control(coordinator: &dyn Coordinator, group: GroupName) -> Option<(GroupName, Control)> {
@@ -91,8 +127,7 @@ async fn control(coordinator: &dyn Coordinator, group: GroupName) -> Option<(Gro
 mod tests {
     use std::collections::BTreeMap;
 
-    use common::coordinator::MemberGroup;
-    use common::ids::Topic;
+    use common::coordinator::{MemberGroup, assign};
 
     use super::*;
 
@@ -100,13 +135,25 @@ mod tests {
         let topics = topics.iter().map(|topic| Topic::new(topic).unwrap()).collect();
         let groups = BTreeMap::from([("g".to_owned(), MemberGroup { topics, config: String::new() })]);
         let (host, version, admin) = (String::new(), String::new(), String::new());
-        Member { instance: instance.to_owned(), proto: assign::PROTO, boot: uuid::Uuid::nil(), host, pid: 1, version, admin, groups }
+        Member {
+            instance: instance.to_owned(),
+            proto: assign::PROTO,
+            boot: uuid::Uuid::nil(),
+            host,
+            pid: 1,
+            version,
+            admin,
+            groups,
+            entered: 0,
+        }
     }
 
     fn mine(members: &[Member], me: &str) -> Vec<Partition> {
-        let view = View { members: members.to_vec(), controls: HashMap::new(), moved: Vec::new() };
+        let view = View { members: members.to_vec(), controls: HashMap::new(), moved: Vec::new(), vacant: HashMap::new() };
         let info = TopicInfo { topic: Topic::new("t").unwrap(), id: None, partitions: 12 };
-        view.mine(&GroupName::new("g").unwrap(), &info, me)
+        let (vacancies, patience) = (&mut Vacancies::default(), std::time::Duration::MAX);
+        let mut turns = Turns { instance: me, vacancies, patience, now: Instant::now() };
+        view.mine(&GroupName::new("g").unwrap(), &info, &mut turns, |_| Holding::Nothing)
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use common::coordinator::{ClaimError, Commit};
+use common::coordinator::{ClaimError, Commit, Log};
 use common::ids::Epoch;
 use tokio::sync::watch;
 use tracing::{error, info};
 
-use super::{Keeper, Phase, Step, Then, Won, began};
+use super::{Cause, Keeper, Phase, Step, Then, Trouble, Won, began};
 use crate::backoff::Backoff;
 use crate::births::{self, BackendError};
 use crate::fleet::Shared;
@@ -18,11 +18,20 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// Why a partition is not ours yet. Every one is tried again: what is wrong may be put right from
 /// outside, and no other partition waits for it.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Trouble {
+pub(super) enum Failed {
     #[error(transparent)]
     Claim(#[from] ClaimError),
     #[error(transparent)]
     Backend(#[from] BackendError),
+}
+
+impl Failed {
+    fn cause(&self) -> Cause {
+        match self {
+            Self::Backend(_) | Self::Claim(ClaimError::Coordinator(_)) => Cause::Backend,
+            Self::Claim(_) => Cause::Partition,
+        }
+    }
 }
 
 impl Keeper {
@@ -37,7 +46,7 @@ impl Keeper {
             };
             match tried {
                 Ok(step) => return step,
-                Err(trouble) => self.report(&trouble),
+                Err(failed) => self.report(&failed),
             }
             if !self.rest(backoff.step(), &mut hints).await {
                 break;
@@ -53,8 +62,8 @@ impl Keeper {
             let mut hints = self.hints();
             match self.try_claim(Some(last.epoch)).await {
                 Ok(step) => return step,
-                Err(Trouble::Claim(ClaimError::EpochOver)) => return Step::Claim,
-                Err(trouble) => self.report(&trouble),
+                Err(Failed::Claim(ClaimError::EpochOver)) => return Step::Claim,
+                Err(failed) => self.report(&failed),
             }
             if !self.rest(backoff.step(), &mut hints).await {
                 return Step::GiveUp { last, then: Then::End };
@@ -63,52 +72,57 @@ impl Keeper {
     }
 
     /// Under a new claim, or as the successor of an epoch that we still own.
-    pub(super) async fn try_claim(&self, former: Option<Epoch>) -> Result<Step, Trouble> {
+    pub(super) async fn try_claim(&self, former: Option<Epoch>) -> Result<Step, Failed> {
         let (Shared { coordinator, metrics, .. }, queue) = (&*self.shared, &*self.group.cluster.queue);
         let session = coordinator.lease().losses().sessions;
-        let log = births::log_of(queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
-        let Some(log) = log else { return Ok(Step::End) };
-        let claim = match former {
-            None => coordinator.claim(&self.at, log).await,
-            Some(epoch) => coordinator.adopt(&self.at, epoch, log).await,
-        };
-        match claim {
-            Ok(claim) => {
-                self.recovered();
-                began::announce(&self.at, &claim, metrics);
-                Ok(Step::Serve(Won { claim, topic_id: log.topic_id, session }))
+        let mut past_end = None;
+        loop {
+            let log = births::log_of(queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
+            let Some(log) = log.map(|log| Log { past_end, ..log }) else { return Ok(Step::End) };
+            let claim = match former {
+                None => coordinator.claim(&self.at, log).await,
+                Some(epoch) => coordinator.adopt(&self.at, epoch, log).await,
+            };
+            match claim {
+                Ok(claim) => {
+                    self.recovered();
+                    began::announce(&self.at, &claim, metrics);
+                    return Ok(Step::Serve(Won { claim, topic_id: log.topic_id, session }));
+                }
+                // It may have been written after the end was read.
+                Err(ClaimError::PastEnd(highest)) => past_end = Some(highest),
+                Err(ClaimError::NotBorn) => {
+                    births::write(&self.group.config, &self.at.topic, queue, &**coordinator).await?;
+                    return Err(Failed::Claim(ClaimError::NotBorn));
+                }
+                Err(error) => return Err(Failed::Claim(error)),
             }
-            Err(ClaimError::NotBorn) => {
-                births::write(&self.group.config, &self.at.topic, queue, &**coordinator).await?;
-                Err(Trouble::Claim(ClaimError::NotBorn))
-            }
-            Err(error) => Err(Trouble::Claim(error)),
         }
     }
 
     /// Says so the first time, and whenever the reason is another one.
-    fn report(&self, trouble: &Trouble) {
+    fn report(&self, failed: &Failed) {
         self.shared.metrics.claim_failed(&self.at);
-        let text = trouble.to_string();
-        let said = matches!(&*self.phase.borrow(), Phase::Claiming { trouble: Some(before) } if *before == text);
+        let text = failed.to_string();
+        let said = matches!(&*self.phase.borrow(), Phase::Claiming { trouble: Some(before) } if before.text == text);
         if said {
             return;
         }
-        match trouble {
-            Trouble::Claim(ClaimError::Held(_) | ClaimError::NotBorn) => {
+        match failed {
+            Failed::Claim(ClaimError::Held(_) | ClaimError::NotBorn) => {
                 info!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, reason = text, "the partition cannot be taken yet; it is tried again");
             }
-            Trouble::Claim(_) | Trouble::Backend(_) => {
+            Failed::Claim(_) | Failed::Backend(_) => {
                 error!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, reason = text,
                     "the partition is not being delivered; taking it is tried again, other partitions go on");
             }
         }
-        self.phase.send_replace(Phase::Claiming { trouble: Some(text) });
+        self.phase.send_replace(Phase::Claiming { trouble: Some(Trouble { text, cause: failed.cause() }) });
     }
 
     fn recovered(&self) {
         if let Phase::Claiming { trouble: Some(trouble) } = &*self.phase.borrow() {
-            info!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, trouble, "the trouble is over: the partition is taken");
+            info!(group = %self.at.group, topic = %self.at.topic, partition = self.at.partition.0, trouble = trouble.text, "the trouble is over: the partition is taken");
         }
     }
 

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use common::coordinator::embedded::EmbeddedCoordinator;
 use common::coordinator::{
     Birth, Claim, ClaimError, Commit, CommitError, Control, Coordinator, CoordinatorError, Lease, LeaseHolder, Log, Member, Replay,
-    Replayed, Standing,
+    Replayed, Standing, Vacant,
 };
 use common::ids::{Epoch, GroupName, GroupPartition, Offset, Partition, Topic};
 use common::queue::embedded::EmbeddedQueue;
@@ -25,6 +25,7 @@ pub(crate) struct FaultyCoordinator {
     pub(crate) births_fail: AtomicBool,
     /// Members besides this process.
     pub(crate) others: Mutex<Vec<Member>>,
+    pub(crate) patience: Mutex<Option<Duration>>,
     /// The partitions of every commit, each of which takes so long.
     pub(crate) committed: Mutex<Vec<Vec<GroupPartition>>>,
     pub(crate) commit_takes: Duration,
@@ -46,6 +47,7 @@ impl FaultyCoordinator {
             held_by_another: no(),
             births_fail: no(),
             others: Mutex::default(),
+            patience: Mutex::default(),
             committed: Mutex::default(),
             commit_takes,
         })
@@ -113,6 +115,12 @@ impl Coordinator for FaultyCoordinator {
     }
     async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError> {
         self.inner.moved(owned).await
+    }
+    async fn vacant(&self, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError> {
+        self.inner.vacant(group, topic, partitions).await
+    }
+    fn patience(&self) -> Option<Duration> {
+        *self.patience.lock().unwrap()
     }
     async fn standing(&self, at: &[GroupPartition]) -> Result<Vec<Standing>, CoordinatorError> {
         self.inner.standing(at).await

@@ -41,6 +41,33 @@ async fn partitions_go_to_a_new_member_with_their_cursors_and_come_back_when_it_
     running.drain().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_member_cannot_take_is_taken_in_its_stead_until_it_is_in_the_fleet_anew() {
+    let (rig, receiver) = (Rig::new(), Receiver::ok().await);
+    let stores = rig.open();
+    let coordinator = FaultyCoordinator::around(stores.coordinator.clone());
+    let (queue, groups) = (stores.queue.clone(), [group("g", receiver.address, &["t"])]);
+    let running = Running::start_on(stores, queue, coordinator.clone(), &groups, rig.drain_timeout).await;
+    let me = coordinator.members().await.unwrap().remove(0);
+    let unable = Member { instance: "unable".into(), boot: uuid::Uuid::new_v4(), ..me };
+    coordinator.others.lock().unwrap().push(unable);
+    running.queue_topic("t", 8).await;
+    let owned = async || {
+        let (_, detail) = running.get("/groups/g").await;
+        detail["partitions"].as_array().unwrap().iter().filter(|partition| !partition["live"].is_null()).count()
+    };
+    wait_for(async || owned().await == 4).await;
+    *coordinator.patience.lock().unwrap() = Some(Duration::from_secs(1));
+    wait_for(async || owned().await == 8).await;
+    running.hint().await;
+    running.hint().await;
+    assert_eq!(owned().await, 8, "it keeps them");
+    coordinator.others.lock().unwrap()[0].entered = 7;
+    running.hint().await;
+    wait_for(async || owned().await == 4).await;
+    running.drain().await;
+}
+
 /// Another member comes and goes while an attempt is open: the partition is let go, and wanted again
 /// before it has been given up.
 #[tokio::test(flavor = "multi_thread")]

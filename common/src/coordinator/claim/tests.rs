@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::super::done::node::{Header, Writer};
+use super::super::{DoneSet, Tries};
 use super::*;
 
 fn id(number: u128) -> Option<TopicId> {
@@ -13,7 +14,7 @@ fn id(number: u128) -> Option<TopicId> {
 }
 
 fn log(first: u64, end: u64) -> Log {
-    Log { topic_id: id(1), first: Offset(first), end: Offset(end) }
+    Log { topic_id: id(1), first: Offset(first), end: Offset(end), past_end: None }
 }
 
 fn set(runs: &[Range<u64>]) -> DoneSet {
@@ -22,7 +23,7 @@ fn set(runs: &[Range<u64>]) -> DoneSet {
 
 fn done_node(cursor: u64, runs: &[Range<u64>], topic_id: Option<TopicId>) -> String {
     let header = Header { writer: Writer { boot: Uuid::nil(), number: 1 }, topic_id, replayed_at: None };
-    node::encode(&header, &set(runs), Offset(cursor))
+    node::encode(&header, &progress(cursor, runs))
 }
 
 fn node(text: &str, mzxid: u64) -> Option<Node<'_>> {
@@ -30,14 +31,18 @@ fn node(text: &str, mzxid: u64) -> Option<Node<'_>> {
 }
 
 fn progress(cursor: u64, runs: &[Range<u64>]) -> Progress {
-    Progress { cursor: Offset(cursor), done: set(runs) }
+    Progress { cursor: Offset(cursor), done: set(runs), ..Progress::default() }
 }
 
 /// The decision over a pair that was written as one.
 fn of_pair(cursor: u64, runs: &[Range<u64>], log: &Log) -> (Progress, Began) {
     let done = done_node(cursor, runs, id(1));
     let cursor = cursor.to_string();
-    decide(&Found { cursor: node(&cursor, 5), done: node(&done, 5), birth: None }, Partition(0), log).unwrap()
+    let found = Found { cursor: node(&cursor, 5), done: node(&done, 5), birth: None };
+    match decide(&found, Partition(0), log) {
+        Err(Refusal::PastEnd(highest)) => decide(&found, Partition(0), &Log { past_end: Some(highest), ..*log }).unwrap(),
+        decided => decided.unwrap(),
+    }
 }
 
 fn of_birth(birth: &Birth, partition: u32, log: &Log) -> (Progress, Began) {
@@ -141,10 +146,35 @@ fn a_cursor_past_the_end_of_the_same_topic_goes_to_the_end() {
     assert_eq!(of_pair(50, &[], &log(0, 50)), (progress(50, &[]), Began::AtCursor));
 }
 
+/// Found by the model test: a replay to the end that there is now, before a claim by the end of before.
+#[test]
+fn an_end_that_was_read_before_the_cursor_was_written_truncates_nothing() {
+    let found = Found { cursor: node("60", 5), ..Found::default() };
+    assert_eq!(decide(&found, Partition(0), &log(0, 50)), Err(Refusal::PastEnd(Offset(60))));
+    let again = Log { past_end: Some(Offset(60)), ..log(0, 60) };
+    assert_eq!(decide(&found, Partition(0), &again), Ok((progress(60, &[]), Began::AtCursor)));
+    let by_another = Log { past_end: Some(Offset(70)), ..log(0, 50) };
+    assert_eq!(decide(&found, Partition(0), &by_another), Err(Refusal::PastEnd(Offset(60))), "what stands is not what was seen");
+}
+
 #[test]
 fn no_record_yet_to_be_written_is_taken_for_done() {
     let (truncated, began) = of_pair(10, &[40..60], &log(0, 50));
     assert_eq!((truncated, began), (progress(10, &[40..50]), Began::LogTruncated { from: Offset(60) }));
+}
+
+#[test]
+fn attempts_are_taken_up_with_the_pair_that_they_were_stored_with() {
+    let tries = Tries::of([(Offset(9), 1), (Offset(11), 2), (Offset(12), 3), (Offset(60), 4)]);
+    let before = Progress { tries, ..progress(10, &[12..15]) };
+    let header = Header { writer: Writer { boot: Uuid::nil(), number: 1 }, topic_id: id(1), replayed_at: None };
+    let done = node::encode(&header, &before);
+    let decided = |mzxid, log: &Log| {
+        decide(&Found { cursor: node("10", mzxid), done: node(&done, 5), birth: None }, Partition(0), log).unwrap().0.tries
+    };
+    assert_eq!(decided(5, &log(0, 50)), Tries::of([(Offset(11), 2)]), "of what is in the log and not done");
+    assert!(decided(6, &log(0, 50)).is_empty(), "somebody else wrote the cursor");
+    assert!(decided(5, &Log { topic_id: id(2), ..log(0, 50) }).is_empty());
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{DoneSet, runs};
+use super::{Tries, runs};
+use crate::coordinator::Progress;
 use crate::ids::{Offset, TopicId};
 use crate::record::TimestampMs;
 
@@ -54,6 +55,8 @@ struct Wire {
     topic_id: Option<TopicId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     replayed_at: Option<TimestampMs>,
+    #[serde(default, skip_serializing_if = "Tries::is_empty")]
+    tries: Tries,
 }
 
 /// Why a node cannot be read. It then counts as empty.
@@ -70,44 +73,49 @@ pub enum NodeError {
 }
 
 /// At most [`MAX_BYTES`]; the highest runs are left out where they do not fit.
-pub fn encode(header: &Header, done: &DoneSet, cursor: Offset) -> String {
+pub fn encode(header: &Header, progress: &Progress) -> String {
     let Header { writer, topic_id, replayed_at } = *header;
-    let wire = Wire { v: VERSION, w: writer.to_string(), topic_id, replayed_at };
+    let wire = Wire { v: VERSION, w: writer.to_string(), topic_id, replayed_at, tries: progress.tries.clone() };
     let mut text = serde_json::to_string(&wire).expect("texts and numbers are always JSON");
     text.push('\n');
-    text.push_str(&runs::encode(done, cursor, MAX_BYTES - text.len()));
+    text.push_str(&runs::encode(&progress.done, progress.cursor, MAX_BYTES - text.len()));
     text
 }
 
 /// The header alone, for its topic id.
 pub fn header(node: &[u8]) -> Result<Header, NodeError> {
-    split(node).map(|(header, _)| header)
+    split(node).map(|(header, ..)| header)
 }
 
-/// The header and the runs above `cursor`.
-pub fn decode(node: &[u8], cursor: Offset) -> Result<(Header, DoneSet), NodeError> {
-    let (header, text) = split(node)?;
-    Ok((header, runs::decode(text, cursor)?))
+/// The header, and the progress whose cursor is `cursor`.
+pub fn decode(node: &[u8], cursor: Offset) -> Result<(Header, Progress), NodeError> {
+    let (header, tries, text) = split(node)?;
+    Ok((header, Progress { cursor, done: runs::decode(text, cursor)?, tries }))
 }
 
-fn split(node: &[u8]) -> Result<(Header, &str), NodeError> {
+fn split(node: &[u8]) -> Result<(Header, Tries, &str), NodeError> {
     if node.len() > MAX_BYTES {
         return Err(NodeError::TooLarge);
     }
     let text = str::from_utf8(node).map_err(|_| NodeError::Header)?;
     let (first, second) = text.split_once('\n').unwrap_or((text, ""));
-    let Wire { v, w, topic_id, replayed_at } = serde_json::from_str(first).map_err(|_| NodeError::Header)?;
+    let Wire { v, w, topic_id, replayed_at, tries } = serde_json::from_str(first).map_err(|_| NodeError::Header)?;
     if v != VERSION {
         return Err(NodeError::Version(v));
     }
-    Ok((Header { writer: w.parse()?, topic_id, replayed_at }, second))
+    Ok((Header { writer: w.parse()?, topic_id, replayed_at }, tries.bounded(), second))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::DoneSet;
     use super::*;
+
+    fn above(cursor: u64, done: DoneSet) -> Progress {
+        Progress { cursor: Offset(cursor), done, tries: Tries::default() }
+    }
 
     fn sample() -> Header {
         Header { writer: Writer { boot: Uuid::from_u128(7), number: 12 }, topic_id: Some(TopicId(Uuid::from_u128(9))), replayed_at: None }
@@ -116,15 +124,23 @@ mod tests {
     #[test]
     fn a_node_is_one_line_of_json_and_one_of_base64() {
         let done = DoneSet::from_runs(vec![12..13]).unwrap();
-        let node = encode(&sample(), &done, Offset(10));
+        let node = encode(&sample(), &above(10, done.clone()));
         let w = "00000000-0000-0000-0000-000000000007.12";
         assert_eq!(node, format!("{{\"v\":1,\"w\":\"{w}\",\"topic_id\":\"00000000-0000-0000-0000-000000000009\"}}\nAgE="));
-        assert_eq!(decode(node.as_bytes(), Offset(10)), Ok((sample(), done)));
+        assert_eq!(decode(node.as_bytes(), Offset(10)), Ok((sample(), above(10, done))));
+    }
+
+    #[test]
+    fn attempts_of_what_is_not_done_stand_in_the_header() {
+        let progress = Progress { tries: Tries::of([(Offset(10), 3), (Offset(14), 1)]), ..above(10, DoneSet::default()) };
+        let node = encode(&sample(), &progress);
+        assert!(node.ends_with("\"tries\":{\"10\":3,\"14\":1}}\n"), "{node}");
+        assert_eq!(decode(node.as_bytes(), Offset(10)), Ok((sample(), progress)));
     }
 
     #[test]
     fn a_header_stands_where_the_runs_cannot_be_read() {
-        let node = encode(&sample(), &DoneSet::default(), Offset(0)) + "garbage!";
+        let node = encode(&sample(), &Progress::default()) + "garbage!";
         assert!(matches!(decode(node.as_bytes(), Offset(0)), Err(NodeError::Runs(_))));
         assert_eq!(header(node.as_bytes()), Ok(sample()));
     }
@@ -139,10 +155,10 @@ mod tests {
     #[test]
     fn however_many_runs_a_node_stays_within_its_bound_and_readable() {
         let done = DoneSet::from_runs((0..200_000).map(|n| n * 1000 + 1..n * 1000 + 500).collect()).unwrap();
-        let node = encode(&sample(), &done, Offset(0));
+        let node = encode(&sample(), &above(0, done.clone()));
         assert!((MAX_BYTES - 16..=MAX_BYTES).contains(&node.len()), "{}", node.len());
         let (_, kept) = decode(node.as_bytes(), Offset(0)).unwrap();
-        assert_eq!(kept.runs(), &done.runs()[..kept.runs().len()]);
+        assert_eq!(kept.done.runs(), &done.runs()[..kept.done.runs().len()]);
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(super) fn partition_of(pair: &[u8]) -> Option<Partition> {
 pub(super) fn encode_pair(progress: &Progress, header: &node::Header) -> Vec<u8> {
     let mut value = cursor::encode(progress.cursor);
     value.push('\n');
-    value.push_str(&node::encode(header, &progress.done, progress.cursor));
+    value.push_str(&node::encode(header, progress));
     value.into_bytes()
 }
 
@@ -59,7 +59,7 @@ pub(super) fn decode_pair(value: &[u8]) -> claim::Found<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::DoneSet;
+    use super::super::super::{DoneSet, Tries};
     use super::*;
     use crate::ids::Offset;
 
@@ -81,10 +81,11 @@ mod tests {
     #[test]
     fn a_pair_is_read_as_it_was_written_and_a_bare_cursor_too() {
         let header = node::Header { writer: node::Writer { boot: uuid::Uuid::nil(), number: 1 }, topic_id: None, replayed_at: Some(5) };
-        let progress = Progress { cursor: Offset(7), done: DoneSet::from_runs(vec![9..12, 20..21]).unwrap() };
+        let progress =
+            Progress { cursor: Offset(7), done: DoneSet::from_runs(vec![9..12, 20..21]).unwrap(), tries: Tries::of([(Offset(8), 2)]) };
         let value = encode_pair(&progress, &header);
         assert_eq!(claim::pair(&decode_pair(&value)), Ok(Some(progress)));
-        let bare = Progress { cursor: Offset(7), done: DoneSet::default() };
+        let bare = Progress { cursor: Offset(7), ..Progress::default() };
         assert_eq!(claim::pair(&decode_pair(b"7")), Ok(Some(bare)));
     }
 }

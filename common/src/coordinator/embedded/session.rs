@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::super::done::node::{self, Header, Writer};
 use super::super::{
-    Birth, Claim, ClaimError, Commit, CommitError, Control, CoordinatorError, Log, Member, Progress, Replay, Replayed, Standing,
+    Birth, Claim, ClaimError, Commit, CommitError, Control, CoordinatorError, Log, Member, Progress, Replay, Replayed, Standing, Vacant,
     birth as rule, claim, control as limits,
 };
 use super::keys;
@@ -199,6 +199,11 @@ impl Session {
         owned.into_iter().filter(is_moved).map(|(at, _)| at).collect()
     }
 
+    pub(super) fn vacant(&self, all: Vec<GroupPartition>) -> Vec<Vacant> {
+        let unowned = all.into_iter().filter(|at| !self.owned.contains_key(at));
+        unowned.map(|at| Vacant { partition: at.partition, mark: self.epoch }).collect()
+    }
+
     pub(super) fn standing(&self, transaction: &Transaction, at: &GroupPartition) -> Result<Standing, CoordinatorError> {
         let stored = transaction.get(&keys::pair(at))?;
         let progress = stored.and_then(|pair| claim::pair(&keys::decode_pair(&pair)).ok().flatten());
@@ -251,6 +256,7 @@ impl From<claim::Refusal> for ClaimError {
         match refusal {
             claim::Refusal::UnreadableCursor(text) => Self::UnreadableCursor(text),
             claim::Refusal::NotBorn => Self::NotBorn,
+            claim::Refusal::PastEnd(highest) => Self::PastEnd(highest),
         }
     }
 }

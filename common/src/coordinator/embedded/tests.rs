@@ -78,7 +78,7 @@ async fn retention_is_told_the_lowest_offset_that_a_group_may_need() {
     assert_eq!(lowest(&["slow", "fast"], 0), Some(10));
     assert_eq!(lowest(&["slow", "fast"], 1), Some(0), "beyond the birth list it starts at the first offset");
     let epoch = coordinator.claim(&fast.at(0), log(0, 100)).await.unwrap().epoch;
-    let far = Progress { cursor: Offset(70), done: DoneSet::default() };
+    let far = Progress { cursor: Offset(70), ..Progress::default() };
     coordinator.commit(&[Commit { at: fast.at(0), epoch, progress: far }]).await.remove(0).unwrap();
     assert_eq!((lowest(&["slow", "fast"], 0), lowest(&["fast"], 0)), (Some(10), Some(70)));
     let anew = coordinator.lowest_cursor(&groups(&["fast"]), &topic, Partition(0), topic_id(2));

@@ -163,7 +163,7 @@ impl Plan {
     fn ops(&self, at: &GroupPartition) -> Vec<Op> {
         let owner = self.owner.as_ref().map(|instance| Op::create_ephemeral(paths::owner(at), instance.as_bytes()));
         let cursor = self.progress.cursor;
-        let done = node::encode(&self.header, &self.progress.done, cursor);
+        let done = node::encode(&self.header, &self.progress);
         let pair = [Op::put(paths::cursor(at), cursor::encode(cursor), self.found.cursor), Op::put(paths::done(at), done, self.found.done)];
         owner.into_iter().chain(pair).collect()
     }

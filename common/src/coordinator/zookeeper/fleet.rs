@@ -221,8 +221,9 @@ pub(super) async fn members(core: &Core) -> Result<Vec<Member>, CoordinatorError
     let mut members = Vec::with_capacity(names.len());
     let mut unreadable = HashSet::new();
     for (name, node) in names.iter().zip(nodes) {
+        let entered = node.as_ref().map_or(0, |node| node.mzxid.unsigned_abs());
         match node.map(|node| decode(name, &node.data)) {
-            Some(Ok(member)) => members.push(member),
+            Some(Ok(member)) => members.push(Member { entered, ..member }),
             Some(Err(error)) => {
                 unreadable.insert(format!("{name}: {error}"));
             }

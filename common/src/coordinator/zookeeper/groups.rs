@@ -2,7 +2,7 @@
 
 use super::super::done::node::{self, Header};
 use super::super::{
-    Birth, Control, CoordinatorError, DoneSet, Log, Replay, ReplayTarget, Replayed, birth as rule, claim, control as limits, cursor,
+    Birth, Control, CoordinatorError, Log, Progress, Replay, ReplayTarget, Replayed, birth as rule, claim, control as limits, cursor,
 };
 use super::claim::read_birth;
 use super::core::Core;
@@ -135,7 +135,7 @@ fn transaction(core: &Core, replay: &Replay, stand: &[Nodes]) -> (Vec<Op>, Vec<(
         let at = at(replay, target);
         let before = claim::pair(&nodes.found()).ok().flatten().map(|before| before.cursor);
         let header = Header { writer: core.next_writer(), topic_id: target.topic_id, replayed_at: Some(replay.asked_at) };
-        let done = node::encode(&header, &DoneSet::default(), target.to);
+        let done = node::encode(&header, &Progress { cursor: target.to, ..Progress::default() });
         ops.push(Op::put(paths::cursor(&at), cursor::encode(target.to), nodes.cursor.as_ref().map(|_| ANY)));
         ops.push(Op::put(paths::done(&at), done, nodes.done.as_ref().map(|_| ANY)));
         moved.push((before, target.to));

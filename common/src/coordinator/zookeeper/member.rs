@@ -39,7 +39,7 @@ struct Read {
 }
 
 pub(super) fn encode(member: &Member) -> Vec<u8> {
-    let Member { instance: _, proto, boot, host, pid, version, admin, groups } = member;
+    let Member { instance: _, proto, boot, host, pid, version, admin, groups, entered: _ } = member;
     serde_json::to_vec(&Written { proto: *proto, boot: *boot, host, pid: *pid, version, admin, groups })
         .expect("texts and numbers are always JSON")
 }
@@ -51,7 +51,8 @@ pub(super) fn decode(instance: &str, node: &[u8]) -> Result<Member, serde_json::
     let groups = if let Value::Object(groups) = groups { groups } else { serde_json::Map::new() };
     let group = |(name, group): (String, Value)| Some((name, serde_json::from_value(group).ok()?));
     let groups = groups.into_iter().filter_map(group).collect();
-    Ok(Member { instance: instance.to_owned(), proto, boot, host: text(host), pid, version: text(version), admin: text(admin), groups })
+    let (host, version, admin) = (text(host), text(version), text(admin));
+    Ok(Member { instance: instance.to_owned(), proto, boot, host, pid, version, admin, groups, entered: 0 })
 }
 
 /// As consumers of the 0.8 era registered themselves.

@@ -20,6 +20,7 @@ mod process;
 mod steps;
 mod tree;
 mod truth;
+mod turns;
 mod wire;
 mod world;
 
@@ -86,7 +87,7 @@ fn caught(broken: Broken, invariants: &[u32]) {
 
 #[test]
 fn a_pair_that_is_not_written_at_once_is_caught() {
-    caught(Broken::PairApart, &[1, 2, 6]);
+    caught(Broken::PairApart, &[1, 2, 6, 9]);
 }
 
 #[test]
@@ -102,6 +103,26 @@ fn an_owner_known_by_its_text_is_caught() {
 #[test]
 fn a_missing_birth_is_caught() {
     caught(Broken::BirthMissing, &[1]);
+}
+
+#[test]
+fn a_lease_that_rests_on_a_write_that_the_leader_has_not_heard_of_is_caught() {
+    caught(Broken::LeaseUnsettled, &[4, 5]);
+}
+
+#[test]
+fn a_next_in_rank_that_does_not_wait_for_its_turn_is_caught() {
+    caught(Broken::NextTooEarly, &[9]);
+}
+
+#[test]
+fn a_partition_that_is_left_to_who_cannot_claim_it_is_caught() {
+    caught(Broken::NextNever, &[9]);
+}
+
+#[test]
+fn a_partition_that_is_given_back_to_who_cannot_claim_it_is_caught() {
+    caught(Broken::NextForgets, &[9]);
 }
 
 #[test]

@@ -120,7 +120,6 @@ mod tests {
 
     use super::super::super::done::node::{Header, encode};
     use super::*;
-    use crate::coordinator::DoneSet;
 
     const ME: i64 = 7;
 
@@ -135,7 +134,7 @@ mod tests {
     /// The pair as write `number` left it in transaction `mzxid`, and an owner.
     fn nodes(number: u64, mzxid: i64, session: i64) -> Nodes {
         let header = Header { writer: writer(number), topic_id: None, replayed_at: None };
-        let done = encode(&header, &DoneSet::default(), Offset(5));
+        let done = encode(&header, &Progress { cursor: Offset(5), ..Progress::default() });
         let owner = (session != 0).then(|| Node { session, ..node("me", 0, 1) });
         Nodes { owner, cursor: Some(node("5", 3, mzxid)), done: Some(node(&done, 4, mzxid)) }
     }

@@ -1,11 +1,13 @@
 //! Looks at what stands, without writing.
 
-use super::super::{CoordinatorError, Standing};
+use std::collections::HashSet;
+
+use super::super::{CoordinatorError, Standing, Vacant};
 use super::core::Core;
 use super::outcome::Owned;
 use super::paths;
 use super::wire::Link;
-use crate::ids::{Epoch, GroupPartition};
+use crate::ids::{Epoch, GroupName, GroupPartition, Partition, Topic};
 
 /// Reads under way at once.
 const MAX_READS: usize = 256;
@@ -54,4 +56,23 @@ pub(super) async fn standing(core: &Core, at: &[GroupPartition]) -> Result<Vec<S
         stand.extend(futures_util::future::try_join_all(some.iter().map(|at| core.standing(&link, at))).await?);
     }
     Ok(stand)
+}
+
+/// Each with the last write of its pair: a claim is one. Of both nodes, in case somebody deleted one.
+pub(super) async fn vacant(core: &Core, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError> {
+    let link = core.wire.link().await?;
+    let owners: HashSet<String> = core.wire.children(&link, &paths::owners(group, topic)).await?.into_iter().collect();
+    let unowned: Vec<Partition> = (0..partitions).filter(|number| !owners.contains(&number.to_string())).map(Partition).collect();
+    let mut vacant = Vec::with_capacity(unowned.len());
+    for some in unowned.chunks(MAX_READS) {
+        let looks = some.iter().map(|partition| async {
+            let at = GroupPartition { group: group.clone(), topic: topic.clone(), partition: *partition };
+            let (cursor, done) = (paths::cursor(&at), paths::done(&at));
+            let (cursor, done) = futures_util::join!(core.wire.stat(&link, &cursor), core.wire.stat(&link, &done));
+            let written = |stat: Option<zookeeper_client::Stat>| stat.map_or(0, |stat| stat.mzxid.unsigned_abs());
+            Ok::<_, CoordinatorError>(Vacant { partition: *partition, mark: written(cursor?).max(written(done?)) })
+        });
+        vacant.extend(futures_util::future::try_join_all(looks).await?);
+    }
+    Ok(vacant)
 }

@@ -30,6 +30,10 @@ pub(super) fn done(at: &GroupPartition) -> String {
     of_partition(at, "done")
 }
 
+pub(super) fn owners(group: &GroupName, topic: &Topic) -> String {
+    format!("/consumers/{group}/owners/{topic}")
+}
+
 fn of_partition(at: &GroupPartition, what: &str) -> String {
     format!("/consumers/{}/{what}/{}/{}", at.group, at.topic, at.partition)
 }

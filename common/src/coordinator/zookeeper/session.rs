@@ -23,7 +23,8 @@ const MAX_REST: Duration = Duration::from_secs(1);
 /// Asked of the task, in turn.
 pub(super) type Ask = Box<dyn FnOnce(&mut State) + Send>;
 
-type Connecting<D> = Pin<Box<dyn Future<Output = Result<Opened<<D as Door>::Ticket, <D as Door>::States>, Error>> + Send>>;
+/// With the time at which the servers were first asked for it.
+type Connecting<D> = Pin<Box<dyn Future<Output = (Duration, Result<Opened<<D as Door>::Ticket, <D as Door>::States>, Error>)> + Send>>;
 
 enum Connection<D: Door> {
     /// A new session, or the one before if it is still alive.
@@ -65,7 +66,7 @@ impl<D: Door> Session<D> {
                 biased;
                 () = self.ends.stop.cancelled() => break,
                 next = step(&mut connection) => match next {
-                    Event::Opened(result) => self.opened(result),
+                    Event::Opened(asked, result) => self.opened(asked, result),
                     Event::Changed(state) => self.changed(connection, state),
                 },
                 Some(ask) = self.ends.asks.recv() => {
@@ -83,20 +84,21 @@ impl<D: Door> Session<D> {
     }
 
     fn open(&self, pause: Duration) -> Connecting<D> {
+        let asked = boot_time();
         let opening = self.door.open(self.former.clone());
         Box::pin(async move {
             tokio::time::sleep(pause).await;
-            opening.await
+            (asked, opening.await)
         })
     }
 
-    fn opened(&mut self, result: Result<Opened<D::Ticket, D::States>, Error>) -> Connection<D> {
+    fn opened(&mut self, asked: Duration, result: Result<Opened<D::Ticket, D::States>, Error>) -> Connection<D> {
         match result {
             Ok(opened) => {
                 let Link { session, timeout, .. } = opened.link;
                 let new = self.state.session != Some(session);
                 self.former = None;
-                self.state.session_is(session, timeout);
+                self.state.session_is(session, timeout, asked);
                 tracing::info!(ensemble = %self.ensemble, session = format!("{session:#x}"), ?timeout, new, "connected to ZooKeeper");
                 self.publish(&opened.link);
                 if new && let Some(member) = self.state.to_join_again() {
@@ -202,13 +204,16 @@ impl<D: Door> Session<D> {
 }
 
 enum Event<D: Door> {
-    Opened(Result<Opened<D::Ticket, D::States>, Error>),
+    Opened(Duration, Result<Opened<D::Ticket, D::States>, Error>),
     Changed(SessionState),
 }
 
 async fn step<D: Door>(connection: &mut Connection<D>) -> Event<D> {
     match connection {
-        Connection::Opening(opening) => Event::Opened(opening.await),
+        Connection::Opening(opening) => {
+            let (asked, result) = opening.await;
+            Event::Opened(asked, result)
+        }
         Connection::Open(opened) => Event::Changed(opened.states.changed().await),
     }
 }

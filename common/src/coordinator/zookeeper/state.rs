@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use super::super::lease::{Proofs, boot_time};
 use super::super::{ClaimError, CommitError, CoordinatorError, LeaseHolder, Member};
 use super::outcome::Owned;
 use super::paths;
@@ -33,6 +34,7 @@ pub(super) struct State {
     /// Of what says that this process is in the fleet.
     member_bytes: usize,
     lease: LeaseHolder,
+    proofs: Proofs,
     /// Send time of the last acknowledged write.
     pub(super) last_write: Duration,
 }
@@ -52,12 +54,18 @@ impl State {
             owned: HashMap::new(),
             busy: HashSet::new(),
             lease,
+            proofs: Proofs::default(),
             last_write: Duration::ZERO,
         }
     }
 
-    /// A new one, or the same again.
-    pub(super) fn session_is(&mut self, session: i64, timeout: Duration) {
+    /// A new one, or the same again; the servers were asked for it no earlier than `asked`.
+    pub(super) fn session_is(&mut self, session: i64, timeout: Duration, asked: Duration) {
+        if self.session == Some(session) && self.timeout == timeout {
+            self.proofs.taken_up(asked);
+        } else {
+            self.proofs = Proofs::of(timeout, asked);
+        }
         self.session = Some(session);
         self.timeout = timeout;
     }
@@ -72,11 +80,16 @@ impl State {
         std::mem::take(&mut self.owned).len()
     }
 
-    /// Every transaction that the servers acknowledged extends the lease of a member.
+    /// Every transaction that the servers acknowledged extends the lease of a member. One that has
+    /// ended begins again once it lasts until the next write can extend it: attempts that begin in
+    /// between would be cut again.
     pub(super) fn acknowledged(&mut self, session: i64, sent: Duration) {
         if self.joined == Some(session) {
             self.last_write = self.last_write.max(sent);
-            self.lease.extend(sent + self.timeout * 2 / 3);
+            let until = self.proofs.acknowledged(sent, boot_time());
+            if self.lease.lapse().is_some() || until >= boot_time() + self.proofs.settle_within(self.max_silence()) {
+                self.lease.extend(until);
+            }
         }
     }
 
@@ -124,8 +137,14 @@ impl State {
 
     /// When a write must be sent only to show that the session lives, if nothing else is written.
     pub(super) fn next_proof(&self) -> Option<Duration> {
-        const MAX_SILENCE: Duration = Duration::from_secs(2);
-        self.joined.map(|_| self.last_write + (self.timeout / 6).min(MAX_SILENCE))
+        self.joined.map(|_| self.last_write + self.max_silence())
+    }
+
+    /// Two of these are what an outage finds of a lease used up, at most: one since the last write,
+    /// one since the last that was in time to be settled.
+    fn max_silence(&self) -> Duration {
+        const MAX_SILENCE: Duration = Duration::from_secs(1);
+        (self.timeout / 12).min(MAX_SILENCE)
     }
 
     /// How long until the lease is to be looked at again.
@@ -253,7 +272,7 @@ mod tests {
 
     use super::super::super::conformance::{Scene, member};
     use super::super::super::done::node::Writer;
-    use super::super::super::lease::{Lease, boot_time};
+    use super::super::super::lease::Lease;
     use super::super::outcome::Base;
     use super::*;
     use crate::ids::Offset;
@@ -269,7 +288,7 @@ mod tests {
     fn joined() -> (State, Lease) {
         let (holder, lease) = Lease::ending();
         let mut state = State::new(holder, 0);
-        state.session_is(1, T);
+        state.session_is(1, T, boot_time());
         state.member = Some(member("me"));
         state.joined(1, boot_time());
         (state, lease)
@@ -281,10 +300,10 @@ mod tests {
         assert!(lease.holds());
         let left = state.lapse().unwrap();
         assert!((T / 2..=T * 2 / 3).contains(&left), "{left:?}");
-        assert_eq!(state.next_proof(), Some(state.last_write + T / 6));
+        assert_eq!(state.next_proof(), Some(state.last_write + T / 12));
         state.session_over();
         assert!(!lease.holds());
-        state.session_is(2, T);
+        state.session_is(2, T, boot_time());
         state.acknowledged(2, boot_time());
         assert!(!lease.holds(), "not before it is in the fleet again");
         state.acknowledged(1, boot_time());
@@ -335,7 +354,7 @@ mod tests {
         let at = Scene::new("g", "t").at(0);
         state.begin_claim(&at).unwrap();
         state.session_over();
-        state.session_is(2, T);
+        state.session_is(2, T, boot_time());
         state.end(1, &at, Some(owned(5)));
         assert!(!state.owns(&at, Epoch(5)));
         assert_eq!(state.begin_store(&at, Epoch(5)), Err(CommitError::EpochOver));

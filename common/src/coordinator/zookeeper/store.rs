@@ -174,7 +174,7 @@ impl Item {
     fn new(core: &Core, index: usize, commit: Commit, owned: Owned, then: Then) -> Self {
         let writer = core.next_writer();
         let header = Header { writer, topic_id: owned.topic_id, replayed_at: owned.replayed_at };
-        let done = node::encode(&header, &commit.progress.done, commit.progress.cursor);
+        let done = node::encode(&header, &commit.progress);
         Self { index, commit, owned, writer, done, then, tries: 0 }
     }
 

@@ -148,6 +148,11 @@ impl Wire {
         if status.link.is_some() { "ZooKeeper has not answered in time".into() } else { status.trouble.clone() }
     }
 
+    /// The session timeout, while connected.
+    pub(super) fn granted(&self) -> Option<Duration> {
+        self.status.borrow().link.as_ref().map(|link| link.timeout)
+    }
+
     pub(super) fn is_connected(&self) -> bool {
         self.status.borrow().link.is_some()
     }

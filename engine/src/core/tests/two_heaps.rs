@@ -79,7 +79,7 @@ struct Ledger {
 
 impl Ledger {
     fn holds(&self, state: &StateManager<()>, heaps: &TwoHeaps, done_before: &[std::ops::Range<u64>]) -> Result<(), TestCaseError> {
-        let Progress { cursor, done } = state.progress();
+        let Progress { cursor, done, .. } = state.progress();
         prop_assert_eq!(cursor, state.cursor());
         prop_assert_eq!(self.admitted.range(..cursor.0).next_back().copied(), heaps.committable, "the highest contiguous done offset");
         if let Some(Reverse(lowest)) = heaps.in_process.peek() {
@@ -106,7 +106,7 @@ proptest! {
 
     #[test]
     fn the_state_manager_answers_like_two_heaps(steps in steps(), done_before in done_before()) {
-        let mut state = StateManager::new(Progress { cursor: Offset(10), done: done_before.clone() });
+        let mut state = StateManager::new(Progress { cursor: Offset(10), done: done_before.clone(), ..Progress::default() });
         let (mut heaps, mut ledger, mut next) = (TwoHeaps::default(), Ledger::default(), 10);
         for step in steps {
             let before = state.cursor();

@@ -124,6 +124,9 @@ pub async fn a_cursor_past_the_end_goes_to_the_end(harness: &dyn Harness) {
     scene.born(&*coordinator).await;
     let epoch = scene.claimed(&*coordinator, 0).await.epoch;
     coordinator.release(&scene.commit(0, epoch, progress(80, []))).await.unwrap();
-    let claim = coordinator.claim(&scene.at(0), log(0, 70)).await.unwrap();
+    let refused = coordinator.claim(&scene.at(0), log(0, 70)).await;
+    assert_eq!(refused, Err(ClaimError::PastEnd(Offset(80))), "the end may have been read before the cursor was written");
+    let read_again = Log { past_end: Some(Offset(80)), ..log(0, 70) };
+    let claim = coordinator.claim(&scene.at(0), read_again).await.unwrap();
     assert_eq!((claim.progress, claim.began), (progress(70, []), Began::LogTruncated { from: Offset(80) }));
 }

@@ -117,10 +117,27 @@ pub async fn members_are_those_who_joined(harness: &dyn Harness) {
     assert_eq!(coordinator.members().await, Ok(vec![]));
     let first = member("here");
     coordinator.join(first.clone()).await.unwrap();
-    assert_eq!(coordinator.members().await, Ok(vec![first.clone()]));
+    let entered = coordinator.members().await.unwrap()[0].entered;
+    assert_eq!(coordinator.members().await, Ok(vec![Member { entered, ..first.clone() }]));
     let changed = Member { admin: "127.0.0.1:1".into(), ..first };
     coordinator.join(changed.clone()).await.unwrap();
-    assert_eq!(coordinator.members().await, Ok(vec![changed]));
+    let anew = coordinator.members().await.unwrap()[0].entered;
+    assert_eq!(coordinator.members().await, Ok(vec![Member { entered: anew, ..changed }]));
+    assert!(entered == 0 || anew > entered, "{anew} after {entered}");
+}
+
+pub async fn what_nobody_owns_is_known_and_a_claim_leaves_its_mark(harness: &dyn Harness) {
+    let scene = Scene::new("g", "t");
+    let coordinator = member_of(harness).await;
+    scene.born(&*coordinator).await;
+    let vacant = async || coordinator.vacant(&scene.group, &scene.topic, 3).await.unwrap();
+    let before = vacant().await;
+    assert_eq!(before.iter().map(|vacant| vacant.partition.0).collect::<Vec<_>>(), [0, 1, 2]);
+    let epoch = scene.claimed(&*coordinator, 1).await.epoch;
+    assert_eq!(vacant().await.iter().map(|vacant| vacant.partition.0).collect::<Vec<_>>(), [0, 2]);
+    coordinator.release(&scene.commit(1, epoch, progress(10, []))).await.unwrap();
+    let after = vacant().await;
+    assert!(after[1].partition == before[1].partition && after[1].mark != before[1].mark, "{before:?} {after:?}");
 }
 
 pub async fn who_withdraws_keeps_what_it_owns(harness: &dyn Harness) {

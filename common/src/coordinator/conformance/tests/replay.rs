@@ -2,7 +2,7 @@
 
 use super::super::*;
 use crate::coordinator::control::{MAX_REPLAYS, MAX_TARGETS};
-use crate::coordinator::{Began, ClaimError, CommitError, CoordinatorError, Replayed};
+use crate::coordinator::{Began, ClaimError, CommitError, CoordinatorError, Replayed, Tries};
 
 fn moved(from_to: impl IntoIterator<Item = (Option<u64>, u64)>) -> Result<Replayed, CoordinatorError> {
     Ok(Replayed::Moved(from_to.into_iter().map(|(from, to)| (from.map(Offset), Offset(to))).collect()))
@@ -150,4 +150,21 @@ pub async fn a_replay_of_a_topic_created_anew_since_is_found_out(harness: &dyn H
     let anew = Log { topic_id: Some(topic_id(2)), ..log(0, 90) };
     let claim = coordinator.claim(&scene.at(0), anew).await.unwrap();
     assert_eq!((claim.progress, claim.began), (progress(0, []), Began::TopicRecreated { abandoned: Offset(30) }));
+}
+
+pub async fn attempts_go_with_the_partition_until_a_replay(harness: &dyn Harness) {
+    let scene = Scene::new("g", "t");
+    let coordinator = member_of(harness).await;
+    scene.born(&*coordinator).await;
+    let epoch = scene.claimed(&*coordinator, 0).await.epoch;
+    let tries = Tries::of([(Offset(20), 2), (Offset(24), 1)]);
+    let tried = Progress { tries: tries.clone(), ..progress(20, [22..24]) };
+    coordinator.release(&scene.commit(0, epoch, tried.clone())).await.unwrap();
+    let claim = scene.claimed(&*coordinator, 0).await;
+    assert_eq!(claim.progress, tried);
+    drop(coordinator);
+    let coordinator = member_of(harness).await;
+    assert_eq!(scene.claimed(&*coordinator, 0).await.progress.tries, tries, "a claim keeps them");
+    coordinator.replay(&scene.replay("r", [(0, 20)])).await.unwrap();
+    assert!(scene.stands(&*coordinator, 0).await.unwrap().tries.is_empty());
 }

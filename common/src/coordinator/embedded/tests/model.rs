@@ -81,7 +81,7 @@ struct Owner {
 
 impl Model {
     fn log(&self) -> Log {
-        Log { topic_id: Some(topic_id(self.topic)), first: Offset(self.first), end: Offset(self.end) }
+        Log { topic_id: Some(topic_id(self.topic)), first: Offset(self.first), end: Offset(self.end), past_end: None }
     }
 
     /// What a claim begins with: nothing that the log has is passed over that was not done.
@@ -159,7 +159,7 @@ fn as_progress(cursor: u64, done: &BTreeSet<u64>) -> Progress {
             _ => runs.push(*offset..offset + 1),
         }
     }
-    Progress { cursor: Offset(cursor), done: DoneSet::from_runs(runs).unwrap() }
+    Progress { cursor: Offset(cursor), done: DoneSet::from_runs(runs).unwrap(), ..Progress::default() }
 }
 
 struct Run {
@@ -214,8 +214,17 @@ impl Run {
         }
     }
 
+    /// What stands past the log's end is refused once.
+    async fn with_log(&self, claim: impl AsyncFn(Log) -> Result<Claim, ClaimError>) -> Result<Claim, ClaimError> {
+        match claim(self.model.log()).await {
+            Err(ClaimError::PastEnd(highest)) => claim(Log { past_end: Some(highest), ..self.model.log() }).await,
+            claimed => claimed,
+        }
+    }
+
     async fn claim(&mut self, partition: u32) {
-        let claimed = self.coordinator().claim(&self.scene.at(partition), self.model.log()).await;
+        let at = self.scene.at(partition);
+        let claimed = self.with_log(async |log| self.coordinator().claim(&at, log).await).await;
         if self.model.partitions[partition as usize].owner.is_some() {
             return assert_eq!(claimed, Err(ClaimError::Held("here".into())));
         }
@@ -224,7 +233,8 @@ impl Run {
 
     async fn adopt(&mut self, partition: u32, which: Which) {
         let epoch = self.model.epoch(partition, which);
-        let adopted = self.coordinator().adopt(&self.scene.at(partition), epoch, self.model.log()).await;
+        let at = self.scene.at(partition);
+        let adopted = self.with_log(async |log| self.coordinator().adopt(&at, epoch, log).await).await;
         if self.model.may_write(partition, epoch) == Err(CommitError::EpochOver) {
             return assert_eq!(adopted, Err(ClaimError::EpochOver));
         }

@@ -17,8 +17,11 @@ const MAX_ROUNDS: usize = 60;
 /// After everything is well again: an owner for every partition. The servers' tick, three seconds,
 /// and what a release may take.
 const OWNED_WITHIN: Duration = Duration::from_millis(6000 + 500 + 3000 + 2000);
+/// More, where somebody cannot claim: until it is noticed that nobody owns a partition, and for each.
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+const PASSED_OVER_WITHIN: Duration = Duration::from_secs(6 + 5);
 /// And every cursor at its end.
-const FINISHED_WITHIN: Duration = Duration::from_secs(90);
+const FINISHED_WITHIN: Duration = Duration::from_secs(120);
 
 pub(super) struct History {
     world: Shared,
@@ -103,6 +106,8 @@ impl History {
             Step::Leave(slot) => self.processes[slot].iter().for_each(Process::leave),
             Step::Freeze(slot) => self.on_peer(slot, |world, peer| world.peers[peer].frozen = true),
             Step::Thaw(slot) => self.thaw(slot),
+            Step::Waver(slot, milliseconds) => self.waver(slot, Duration::from_millis(milliseconds)),
+            Step::Disable(slot) => self.on_peer(slot, |world, peer| world.peers[peer].unable = true),
             Step::Network(slot, flow) => self.on_peer(slot, |world, peer| world.set_flow(peer, flow)),
             Step::Cut(slot) => self.on_peer(slot, World::cut),
             Step::LoseReplies(slot, lose) => self.on_peer(slot, |world, peer| world.peers[peer].lose = lose),
@@ -142,6 +147,14 @@ impl History {
         let mut world = self.world.lock();
         let partition = partition % world.truth.log().end.len();
         act(&mut world, partition);
+    }
+
+    fn waver(&mut self, slot: usize, time: Duration) {
+        self.on_peer(slot, |world, peer| world.peers[peer].frozen = true);
+        self.pass(time);
+        self.thaw(slot);
+        self.settle();
+        self.on_peer(slot, |world, peer| world.set_flow(peer, Flow::Isolated));
     }
 
     fn thaw(&mut self, slot: usize) {
@@ -197,6 +210,11 @@ impl History {
         truth.violation.take().map_or(Ok(()), Err)
     }
 
+    fn unable(&self) -> usize {
+        let world = self.world.lock();
+        self.processes.iter().flatten().filter(|process| world.peers[process.peer].unable).count()
+    }
+
     /// Invariant 9: whatever happened, with everything well again all is delivered.
     fn heal(&mut self) -> Result<(), String> {
         for slot in 0..self.processes.len() {
@@ -208,9 +226,14 @@ impl History {
         }
         let mut passed = Duration::ZERO;
         loop {
-            // Who was leaving has left.
+            // Who was leaving has left. One at least can claim.
             if self.processes.iter().all(Option::is_none) {
                 self.start(0);
+                passed = Duration::ZERO;
+            }
+            let unable = self.unable();
+            if unable == self.processes.iter().flatten().count() {
+                (0..self.processes.len()).for_each(|slot| self.on_peer(slot, |world, peer| world.peers[peer].unable = false));
                 passed = Duration::ZERO;
             }
             if passed.as_millis().is_multiple_of(5000)
@@ -224,7 +247,9 @@ impl History {
             let world = self.world.lock();
             let Some(unfinished) = world.truth.unfinished(&world.tree) else { return Ok(()) };
             let unowned = unfinished.contains("no owner");
-            if passed > FINISHED_WITHIN || (unowned && passed > OWNED_WITHIN + SESSION) {
+            let noticed = if unable > 0 { NOTICED_WITHIN } else { Duration::ZERO };
+            let owned_within = OWNED_WITHIN + SESSION + noticed + PASSED_OVER_WITHIN * u32::try_from(unable).unwrap();
+            if passed > FINISHED_WITHIN || (unowned && passed > owned_within) {
                 return Err(format!("invariant 9: after {passed:?} {unfinished}"));
             }
         }

@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::process::Pusher;
 use super::truth::{at, key};
-use super::world::Shared;
-use crate::coordinator::{Claim, ClaimError, Commit, CommitError, Coordinator, DoneSet, Lease, Log, Progress};
+use super::wire::Broken;
+use super::world::{SESSION, Shared};
+use crate::coordinator::{Claim, ClaimError, Commit, CommitError, Coordinator, CoordinatorError, DoneSet, Lease, Log, Progress};
 use crate::ids::{Epoch, Offset};
 
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
@@ -64,15 +65,34 @@ impl Keeper {
 
     pub(super) async fn keep(mut self) -> usize {
         while !self.let_go.is_cancelled() {
-            let log = self.pusher.log(self.partition);
             let sessions = self.pusher.coordinator.lease().losses().sessions;
-            match self.pusher.coordinator.claim(&at(self.partition), log).await {
-                Ok(claim) => self.serve(claim, log, sessions).await,
+            match self.try_claim(None).await {
+                Ok((claim, log)) => self.serve(claim, log, sessions).await,
                 Err(ClaimError::NotBorn) => drop(self.pusher.born().await),
                 Err(_) => self.rest().await,
             }
         }
         self.partition
+    }
+
+    /// What stands past the end that was read may have been written since it was read.
+    async fn try_claim(&self, former: Option<Epoch>) -> Result<(Claim, Log), ClaimError> {
+        let (coordinator, at) = (&self.pusher.coordinator, at(self.partition));
+        if former.is_none() && self.pusher.is_unable() {
+            return Err(CoordinatorError::Unavailable("the log does not answer".into()).into());
+        }
+        let mut past_end = None;
+        loop {
+            let log = Log { past_end, ..self.pusher.log(self.partition) };
+            let claimed = match former {
+                None => coordinator.claim(&at, log).await,
+                Some(epoch) => coordinator.adopt(&at, epoch, log).await,
+            };
+            match claimed {
+                Err(ClaimError::PastEnd(highest)) => past_end = Some(highest),
+                claimed => return claimed.map(|claim| (claim, log)),
+            }
+        }
     }
 
     async fn rest(&self) {
@@ -108,9 +128,8 @@ impl Keeper {
 
     async fn adopt(&self, epoch: Epoch) -> Option<(Claim, Log)> {
         loop {
-            let log = self.pusher.log(self.partition);
-            match self.pusher.coordinator.adopt(&at(self.partition), epoch, log).await {
-                Ok(claim) => return Some((claim, log)),
+            match self.try_claim(Some(epoch)).await {
+                Ok(adopted) => return Some(adopted),
                 Err(ClaimError::EpochOver) => return None,
                 Err(_) => self.rest().await,
             }
@@ -180,7 +199,7 @@ impl<'a> Work<'a> {
                 _ => runs.push(*offset..offset + 1),
             }
         }
-        Progress { cursor: Offset(self.cursor), done: DoneSet::from_runs(runs).unwrap() }
+        Progress { cursor: Offset(self.cursor), done: DoneSet::from_runs(runs).unwrap(), ..Progress::default() }
     }
 
     fn commit(&self) -> Commit {
@@ -239,11 +258,14 @@ impl<'a> Work<'a> {
     }
 
     fn may_work(&self) -> bool {
-        if self.pusher.lease_by_expired {
-            return !self.pusher.world.lock().client_thinks_expired(self.pusher.peer);
-        }
         // A lease of a later session is for what is claimed in it.
-        self.lease.holds() && self.lease.losses().sessions == self.sessions
+        let same_session = self.lease.losses().sessions == self.sessions;
+        let world = self.pusher.world.lock();
+        match self.pusher.broken {
+            Some(Broken::LeaseByExpired) => !world.client_thinks_expired(self.pusher.peer),
+            Some(Broken::LeaseUnsettled) => same_session && world.now < world.peers[self.pusher.peer].last_write + SESSION * 2 / 3,
+            _ => same_session && self.lease.holds(),
+        }
     }
 
     /// Of each key the first that is not done, if nothing of the key is under way.

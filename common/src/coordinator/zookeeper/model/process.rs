@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -17,7 +18,9 @@ use super::keeper::{Keeper, Kept};
 use super::truth::at;
 use super::wire::{Broken, SimulatedDoor};
 use super::world::{Peer, SESSION, Shared};
-use crate::coordinator::{Birth, Coordinator, CoordinatorError, Log, Member, MemberGroup, assign, conformance};
+use crate::coordinator::vacancy::{Holding, Look, Vacancies};
+use crate::coordinator::{Birth, Coordinator, CoordinatorError, Log, Member, MemberGroup, Vacant, conformance};
+use crate::ids::GroupPartition;
 
 const TICK: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -52,7 +55,7 @@ impl Process {
             paused: watch::Sender::new(false),
             leave: CancellationToken::new(),
             ended: AtomicBool::new(false),
-            lease_by_expired: broken == Some(Broken::LeaseByExpired),
+            broken,
         });
         let living = pusher.clone();
         runtime.spawn(async move {
@@ -108,7 +111,7 @@ pub(super) struct Pusher {
     pub(super) paused: watch::Sender<bool>,
     pub(super) leave: CancellationToken,
     ended: AtomicBool,
-    pub(super) lease_by_expired: bool,
+    pub(super) broken: Option<Broken>,
 }
 
 /// What a decision rests on.
@@ -116,6 +119,7 @@ struct View {
     members: Vec<Member>,
     paused: bool,
     moved: Vec<(usize, u64)>,
+    vacant: Vec<Vacant>,
 }
 
 impl Pusher {
@@ -163,13 +167,15 @@ impl Pusher {
         let mut hints = self.coordinator.hints();
         let mut kept: HashMap<usize, Kept> = HashMap::new();
         let mut keepers = JoinSet::new();
+        let mut vacancies = Vacancies::default();
         loop {
             let serving = kept.iter().filter_map(|(partition, kept)| Some((*partition, kept.epoch()?))).collect();
             let again = match self.leave.run_until_cancelled(self.view(serving)).await {
                 None => break,
                 Some(Ok(view)) => {
-                    self.apply(view, &mut kept, &mut keepers);
-                    TICK
+                    self.apply(view, &mut kept, &mut keepers, &mut vacancies);
+                    let due = vacancies.due(self.patience()).map(|due| due.saturating_duration_since(Instant::now()));
+                    due.map_or(TICK, |due| due.min(TICK))
                 }
                 Some(Err(_)) => TRY_AGAIN,
             };
@@ -193,14 +199,40 @@ impl Pusher {
         let moved = self.coordinator.moved(&owned).await?;
         let moved = serving.into_iter().filter(|(partition, _)| moved.contains(&at(*partition))).collect();
         let members = self.coordinator.members().await?;
-        Ok(View { members, paused, moved })
+        let partitions = self.world.lock().truth.log().partitions();
+        let vacant = self.coordinator.vacant(&at(0).group, &at(0).topic, partitions).await?;
+        Ok(View { members, paused, moved, vacant })
     }
 
-    fn apply(self: &Arc<Self>, view: View, kept: &mut HashMap<usize, Kept>, keepers: &mut JoinSet<usize>) {
+    pub(super) fn is_unable(&self) -> bool {
+        self.world.lock().peers[self.peer].unable
+    }
+
+    fn patience(&self) -> Duration {
+        match self.broken {
+            Some(Broken::NextTooEarly) => Duration::ZERO,
+            Some(Broken::NextNever) => Duration::from_hours(1),
+            _ => self.coordinator.patience().unwrap_or(Duration::MAX),
+        }
+    }
+
+    fn apply(self: &Arc<Self>, view: View, kept: &mut HashMap<usize, Kept>, keepers: &mut JoinSet<usize>, vacancies: &mut Vacancies) {
         self.paused.send_replace(view.paused);
         let partitions = self.world.lock().truth.log().partitions();
-        let owners = assign::owners(&view.members, &at(0).group, &at(0).topic, partitions);
-        let mine: Vec<usize> = (0..).zip(owners).filter(|(_, owner)| *owner == self.instance).map(|(partition, _)| partition).collect();
+        if self.is_unable() {
+            vacancies.put_off(&at(0).group, Instant::now());
+        }
+        if self.broken == Some(Broken::NextForgets) {
+            vacancies.retain(|_| view.vacant.is_empty());
+        }
+        let look = Look { members: &view.members, me: &self.instance, now: Instant::now(), patience: self.patience() };
+        let holding = |at: &GroupPartition| match kept.get(&(at.partition.0 as usize)).map(Kept::epoch) {
+            Some(Some(_)) => Holding::Serving,
+            Some(None) => Holding::Claiming,
+            None => Holding::Nothing,
+        };
+        let mine = vacancies.mine(&look, (&at(0).group, &at(0).topic), partitions, Some(&view.vacant), holding);
+        let mine: Vec<usize> = mine.into_iter().map(|partition| partition.0 as usize).collect();
         kept.iter().filter(|(partition, _)| !mine.contains(partition)).for_each(|(_, kept)| kept.let_go.cancel());
         for (partition, epoch) in view.moved {
             if let Some(kept) = kept.get(&partition) {

@@ -32,6 +32,10 @@ pub(super) enum Step {
     Leave(usize),
     Freeze(usize),
     Thaw(usize),
+    /// Frozen for so many milliseconds, it writes once, and then its server is cut off.
+    Waver(usize, u64),
+    /// The log does not answer its claims any more.
+    Disable(usize),
     Network(usize, Flow),
     Cut(usize),
     LoseReplies(usize, u32),
@@ -93,6 +97,7 @@ fn steps(processes: usize) -> impl Strategy<Value = Step> {
         (1, Just(Step::AddPartition).boxed()),
         (2, Just(Step::DeliverLate).boxed()),
         (1, Just(Step::RestartServers).boxed()),
+        (1, (slot.clone(), prop_oneof![Just(2500u64), Just(3500), Just(5000)]).prop_map(|(slot, time)| Step::Waver(slot, time)).boxed()),
         (3, (slot.clone(), flows()).prop_map(|(slot, flow)| Step::Network(slot, flow)).boxed()),
         (2, (slot.clone(), 1u32..3).prop_map(|(slot, lose)| Step::LoseReplies(slot, lose)).boxed()),
         (3, (slot.clone(), partition.clone(), 0u64..12).prop_map(|(slot, partition, to)| Step::Replay { slot, partition, to }).boxed()),
@@ -107,6 +112,7 @@ fn steps(processes: usize) -> impl Strategy<Value = Step> {
         of(1, Step::Leave),
         of(2, Step::Freeze),
         of(2, Step::Thaw),
+        of(1, Step::Disable),
         of(3, |slot| Step::Network(slot, Flow::Pass)),
         of(2, Step::Cut),
         of(1, Step::FallBehind),

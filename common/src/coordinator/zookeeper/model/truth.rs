@@ -9,6 +9,7 @@ use super::super::super::done::node;
 use super::super::super::{Birth, Log, cursor};
 use super::super::wire::Op;
 use super::tree::{Tree, Znode};
+use super::turns::Turns;
 use crate::coordinator::conformance::Scene;
 use crate::ids::{GroupPartition, Offset, TopicId};
 
@@ -40,7 +41,7 @@ impl SimulatedLog {
     }
 
     pub(super) fn of(&self, partition: usize) -> Log {
-        Log { topic_id: Some(self.topic_id()), first: Offset(self.first[partition]), end: Offset(self.end[partition]) }
+        Log { topic_id: Some(self.topic_id()), first: Offset(self.first[partition]), end: Offset(self.end[partition]), past_end: None }
     }
 
     fn end_of(&self, topic: Option<TopicId>, partition: usize) -> u64 {
@@ -84,6 +85,7 @@ pub(super) struct Truth {
     disowned: BTreeMap<usize, u64>,
     /// A cursor that an old tool set beyond the end: whoever claims goes to the end, as it knew it.
     beyond: BTreeMap<usize, u64>,
+    pub(super) turns: Turns,
     pub(super) violation: Option<String>,
 }
 
@@ -285,7 +287,7 @@ impl Truth {
             let known = |offset: &u64| *offset < first || ledger.acknowledged.contains(offset) || ledger.skipped.contains(offset);
             let lost = (begin..cursor.min(self.log.end[partition])).find(|offset| !known(offset));
             let counts = done.filter(|done| done.mzxid == node.mzxid).and_then(|done| node::decode(&done.data, Offset(cursor)).ok());
-            let runs = counts.map(|(_, set)| set.runs().to_vec()).unwrap_or_default();
+            let runs = counts.map(|(_, progress)| progress.done.runs().to_vec()).unwrap_or_default();
             let untrue = runs.into_iter().flatten().find(|offset| !ledger.acknowledged.contains(offset));
             if let Some(lost) = lost {
                 self.violated(1, || format!("offset {lost} of partition {partition} is below the cursor {cursor}, and nobody has it"));
@@ -351,6 +353,9 @@ impl Truth {
             let end = self.log.end[partition];
             match cursor {
                 _ if !owned => Some(format!("partition {partition} has no owner")),
+                _ if self.turns.are_taken_early(tree, partition, self.log.partitions()) => {
+                    Some(format!("partition {partition} is kept by who is not to have it"))
+                }
                 Some(cursor) if cursor == end => None,
                 cursor => Some(format!("the cursor of partition {partition} is {cursor:?}, its end {end}")),
             }

@@ -25,6 +25,14 @@ pub(super) enum Broken {
     BirthMissing,
     /// Whatever version a node has, it is written over.
     VersionIgnored,
+    /// A lease lasts from the last write, whatever the leader has heard of.
+    LeaseUnsettled,
+    /// The next in rank takes at once what nobody owns.
+    NextTooEarly,
+    /// And never.
+    NextNever,
+    /// It gives what it took back to who could not take it.
+    NextForgets,
 }
 
 pub(super) struct SimulatedDoor {
@@ -40,11 +48,11 @@ impl Door for SimulatedDoor {
 
     fn open(&self, former: Option<i64>) -> impl Future<Output = Result<Opened<i64, SimulatedStates>, Error>> + Send + use<> {
         let answered = self.world.lock().open(self.peer, former);
-        let (world, instance, broken) = (self.world.clone(), self.instance.clone(), self.broken);
+        let (world, peer, instance, broken) = (self.world.clone(), self.peer, self.instance.clone(), self.broken);
         async move {
             let attached = answered.await.map_err(|_| Error::ConnectionLoss)??;
             let session = attached.session;
-            let servers = Simulated { world, client: attached.client, session, instance, broken };
+            let servers = Simulated { world, peer, client: attached.client, session, instance, broken };
             let link = Link { servers: Arc::new(servers), session, timeout: SESSION };
             Ok(Opened { link, ticket: session, states: SimulatedStates(attached.states) })
         }
@@ -64,6 +72,7 @@ impl States for SimulatedStates {
 
 struct Simulated {
     world: Shared,
+    peer: usize,
     client: u64,
     session: i64,
     instance: String,
@@ -128,6 +137,7 @@ impl Servers for Simulated {
             }
         }
         let mut stats = vec![None; ops.len()];
+        let sent = self.world.lock().now;
         for part in self.parts(&ops) {
             let some: Vec<Op> = part.iter().map(|index| ops[*index].clone()).collect();
             match self.ask(Request::Multi(some)).await {
@@ -140,6 +150,8 @@ impl Servers for Simulated {
                 _ => return Err(MultiWriteError::RequestFailed { source: Error::ConnectionLoss }),
             }
         }
+        let peer = &mut self.world.lock().peers[self.peer];
+        peer.last_write = peer.last_write.max(sent);
         Ok(stats)
     }
 

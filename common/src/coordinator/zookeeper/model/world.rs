@@ -1,7 +1,7 @@
 //! Everything outside of the processes: the servers with their sessions, the network to them, the
 //! log, and the truth about what receivers acknowledged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -14,6 +14,8 @@ use super::tree::{Tree, stat};
 use super::truth::Truth;
 
 pub(super) const SESSION: Duration = Duration::from_secs(6);
+/// Between two pings of the leader: half a tick.
+const PING: Duration = Duration::from_millis(1000);
 /// Of the client library: silent for so long, it calls the connection lost, and later the session expired.
 const LOST_AFTER: Duration = Duration::from_millis(2400);
 const EXPIRED_AFTER: Duration = Duration::from_secs(9);
@@ -50,6 +52,12 @@ pub(super) struct Peer {
     pub(super) flow: Flow,
     pub(super) frozen: bool,
     gone: bool,
+    /// It cannot claim: the log does not answer it.
+    pub(super) unable: bool,
+    /// Sessions that its server was shown to live, and has not told its leader yet.
+    heard: BTreeSet<i64>,
+    /// The latest send time of a write that was acknowledged.
+    pub(super) last_write: Duration,
     /// So many of the next answers to writes are lost, each with its connection.
     pub(super) lose: u32,
     /// What its server knows, if it is behind.
@@ -109,7 +117,7 @@ pub(super) enum Reply {
 pub(super) struct World {
     pub(super) now: Duration,
     pub(super) tree: Tree,
-    /// When each that is alive was last heard of.
+    /// When the leader last heard of each that is alive.
     sessions: BTreeMap<i64, Duration>,
     last_session: i64,
     clients: BTreeMap<u64, Client>,
@@ -221,12 +229,10 @@ impl World {
         self.late.retain(|(of, _)| *of != session);
     }
 
-    /// A request shows that its session lives. A follower tells its leader so within half a tick,
-    /// which is taken to be at once here.
+    /// A request shows that its session lives, to its server only, which tells it to the leader with
+    /// the next ping: also where the leader executes the request.
     fn execute(&mut self, peer: usize, session: i64, request: Request) -> Reply {
-        if let (false, Some(heard)) = (self.peers[peer].flow == Flow::Isolated, self.sessions.get_mut(&session)) {
-            *heard = self.now;
-        }
+        self.show(peer, session);
         if let Request::Multi(ops) = request {
             let reply = Reply::Multi(self.commit(session, &ops));
             self.catch_up(peer);
@@ -250,6 +256,23 @@ impl World {
         }
     }
 
+    fn show(&mut self, peer: usize, session: i64) {
+        if self.peers[peer].flow != Flow::Isolated {
+            self.peers[peer].heard.insert(session);
+        }
+    }
+
+    /// Every server that is not cut off tells its leader what it has heard.
+    fn ping(&mut self) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.flow != Flow::Isolated) {
+            for session in std::mem::take(&mut peer.heard) {
+                if let Some(heard) = self.sessions.get_mut(&session) {
+                    *heard = self.now;
+                }
+            }
+        }
+    }
+
     fn commit(&mut self, session: i64, ops: &[Op]) -> Result<Vec<Option<Stat>>, MultiWriteError> {
         if !self.is_alive(session) {
             return Err(MultiWriteError::RequestFailed { source: Error::SessionExpired });
@@ -262,6 +285,7 @@ impl World {
         let before = self.truth.before(&self.tree, ops);
         let written = self.tree.multi(session, ops)?;
         self.truth.after(&self.tree, session, ops, before);
+        self.truth.turns.after(self.now, ops);
         let touched: Vec<&str> = ops.iter().filter(|op| !matches!(op, Op::Exists { .. })).map(Op::path).collect();
         let parents: Vec<&str> = touched.iter().map(|path| super::super::paths::parent(path)).collect();
         for watched in std::mem::take(&mut self.watches) {
@@ -295,6 +319,7 @@ impl World {
     pub(super) fn set_flow(&mut self, peer: usize, flow: Flow) {
         if flow == Flow::Isolated {
             self.fall_behind(peer);
+            self.peers[peer].heard.clear();
         }
         if flow == Flow::Pass {
             self.catch_up(peer);
@@ -369,6 +394,7 @@ impl World {
     /// Every session has its whole time again, and every connection is cut.
     pub(super) fn restart_servers(&mut self) {
         (0..self.peers.len()).for_each(|peer| self.cut(peer));
+        self.peers.iter_mut().for_each(|peer| peer.heard.clear());
         let now = self.now;
         self.sessions.values_mut().for_each(|heard| *heard = now);
     }
@@ -380,6 +406,9 @@ impl World {
             self.tick_client(id);
         }
         let now = self.now;
+        if now.as_millis().is_multiple_of(PING.as_millis()) {
+            self.ping();
+        }
         let over: Vec<i64> = self.sessions.iter().filter(|(_, heard)| now - **heard > SESSION).map(|(session, _)| *session).collect();
         over.into_iter().for_each(|session| self.expire(session));
         let (late, waiting): (Vec<Opening>, Vec<_>) = std::mem::take(&mut self.openings)
@@ -405,8 +434,9 @@ impl World {
                 let ended = arrives && !self.sessions.contains_key(&session);
                 if ended || self.now - client.last_contact > LOST_AFTER {
                     self.disconnect(id);
-                } else if let (true, Some(heard)) = (arrives, self.sessions.get_mut(&session)) {
-                    *heard = self.now;
+                } else if arrives {
+                    let peer = client.peer;
+                    self.show(peer, session);
                 }
             }
             SessionState::Disconnected if peer.flow == Flow::Pass => {
