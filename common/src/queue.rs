@@ -14,6 +14,7 @@ use crate::record::{Message, Record, TimestampMs};
 pub mod conformance;
 pub mod embedded;
 pub mod kafka;
+pub mod shared;
 
 /// A durable log of topics and partitions.
 #[async_trait]

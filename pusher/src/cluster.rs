@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::ids::Topic;
+use common::queue::shared::SharedReaders;
 use common::queue::{Queue, TopicInfo};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
@@ -26,6 +27,8 @@ pub(crate) type Topics = Arc<HashMap<Topic, TopicInfo>>;
 /// not use it.
 pub(crate) struct Cluster {
     pub(crate) queue: Arc<dyn Queue>,
+    /// Groups that read the same partition share what is fetched.
+    pub(crate) readers: SharedReaders,
     pub(crate) preparing: Semaphore,
     topics: watch::Receiver<Option<Topics>>,
     _stop: DropGuard,
@@ -37,7 +40,8 @@ impl Cluster {
         let (known, topics) = watch::channel(None);
         let stop = CancellationToken::new();
         tokio::spawn(stop.clone().run_until_cancelled_owned(follow(queue.clone(), known, changes)));
-        Arc::new(Self { queue, preparing: Semaphore::new(MAX_PREPARING), topics, _stop: stop.drop_guard() })
+        let readers = SharedReaders::new(queue.clone());
+        Arc::new(Self { queue, readers, preparing: Semaphore::new(MAX_PREPARING), topics, _stop: stop.drop_guard() })
     }
 
     /// As last read; `None` until they were read once.

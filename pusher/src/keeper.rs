@@ -187,8 +187,8 @@ impl Keeper {
         let (at, epoch) = (self.at.clone(), claim.epoch);
         let label = Label { topic: at.topic.as_str().into(), partition: at.partition.0 };
         let origin = Origin::new(&at.topic, *topic_id, "", Partition(at.partition.0));
-        let place = Place { at: at.clone(), epoch, origin, from: claim.progress.cursor };
-        let source = PartitionSource::new(self.group.cluster.queue.clone(), place, stop.clone(), metrics.clone());
+        let place = Place { at: at.clone(), topic_id: *topic_id, epoch, origin, from: claim.progress.cursor };
+        let source = PartitionSource::new(self.group.cluster.clone(), place, stop.clone(), metrics.clone());
         let sink = PartitionSink { at, epoch, committer: committer.clone(), stop };
         let gate = EpochGate { allowed: self.group.allowed.subscribe(), lease: coordinator.lease(), session: *session };
         let (epoch, from) = (engine::ids::Epoch(epoch.0), to_engine(&claim.progress));

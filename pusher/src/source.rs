@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::ids::{Epoch, GroupPartition, Offset};
-use common::queue::{Batch, Queue, ReadError, Reader};
+use common::ids::{Epoch, GroupPartition, Offset, TopicId};
+use common::queue::shared;
+use common::queue::{Batch, ReadError, Reader};
 use engine::ports::SourceError;
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::backoff::Backoff;
+use crate::cluster::Cluster;
 use crate::decode::{Origin, SourcedRecord};
 use crate::metrics::Metrics;
 use crate::stop::{Reason, Stop, refusal};
@@ -19,8 +21,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// Reads on from where it stood when the queue does not answer; ends only when what it should read
 /// is not there.
 pub(crate) struct PartitionSource {
-    queue: Arc<dyn Queue>,
+    cluster: Arc<Cluster>,
     at: GroupPartition,
+    topic_id: Option<TopicId>,
     epoch: Epoch,
     origin: Arc<Origin>,
     stop: Stop,
@@ -35,22 +38,38 @@ pub(crate) struct PartitionSource {
 /// Where a source begins, and on whose behalf.
 pub(crate) struct Place {
     pub(crate) at: GroupPartition,
+    pub(crate) topic_id: Option<TopicId>,
     pub(crate) epoch: Epoch,
     pub(crate) origin: Arc<Origin>,
     pub(crate) from: Offset,
 }
 
 impl PartitionSource {
-    pub(crate) fn new(queue: Arc<dyn Queue>, place: Place, stop: Stop, metrics: Metrics) -> Self {
-        let Place { at, epoch, origin, from } = place;
-        Self { queue, at, epoch, origin, stop, metrics, next: from, reader: None, backoff: Backoff::new(MAX_PAUSE), resume: None }
+    pub(crate) fn new(cluster: Arc<Cluster>, place: Place, stop: Stop, metrics: Metrics) -> Self {
+        let Place { at, topic_id, epoch, origin, from } = place;
+        Self {
+            cluster,
+            at,
+            topic_id,
+            epoch,
+            origin,
+            stop,
+            metrics,
+            next: from,
+            reader: None,
+            backoff: Backoff::new(MAX_PAUSE),
+            resume: None,
+        }
     }
 
     /// Opens a reader first if there is none.
     async fn read(&mut self, max_bytes: usize) -> Result<Batch, ReadError> {
         let reader = match &mut self.reader {
             Some(reader) => reader,
-            closed => closed.insert(self.queue.open(&self.at.topic, self.at.partition, self.next, self.epoch).await?),
+            closed => {
+                let place = shared::Place { topic: self.at.topic.clone(), id: self.topic_id, partition: self.at.partition };
+                closed.insert(self.cluster.readers.open(place, self.next, self.epoch).await?)
+            }
         };
         reader.next(max_bytes).await
     }

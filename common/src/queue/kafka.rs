@@ -35,8 +35,8 @@ use self::cluster::Cluster;
 use self::intake::Intake;
 use self::native::Description;
 use self::producer::Waiting;
-use self::reader::{Beginning, KafkaReader};
-use self::readers::Readers;
+use self::reader::KafkaReader;
+use self::readers::{Readers, Wanted};
 use self::site::Site;
 use self::topics::Pending;
 use super::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
@@ -201,8 +201,8 @@ impl Queue for KafkaQueue {
 
     async fn open(&self, topic: &Topic, partition: Partition, from: Offset, _epoch: Epoch) -> Result<Box<dyn Reader>, ReadError> {
         let Description { partitions, id } = self.must_have(topic, partition).await?;
-        let beginning = Beginning { place: (topic.clone(), partition), partitions, id, from };
-        Ok(Box::new(KafkaReader::open(self.readers.desk().clone(), Arc::clone(&self.intake), beginning).await?))
+        let wanted = Wanted { place: (topic.clone(), partition), partitions, id };
+        Ok(Box::new(KafkaReader::open(self.readers.desk().clone(), Arc::clone(&self.intake), wanted, from).await?))
     }
 
     fn changes(&self) -> tokio_watch::Receiver<u64> {

@@ -10,8 +10,8 @@ use tokio::time::timeout;
 
 use super::intake::Intake;
 use super::native::Taken;
-use super::readers::{Desk, Place, Seat};
-use crate::ids::{Offset, TopicId};
+use super::readers::{Desk, Seat, Wanted};
+use crate::ids::Offset;
 use crate::queue::{Batch, QueueError, ReadError, Reader};
 use crate::record::Record;
 
@@ -23,9 +23,7 @@ pub(super) struct KafkaReader {
     seat: Option<Seat>,
     desk: Desk,
     intake: Arc<Intake>,
-    place: Place,
-    partitions: u32,
-    id: Option<TopicId>,
+    what: Wanted,
     /// Taken from the queue, not yet read.
     ready: VecDeque<Record>,
     ready_bytes: usize,
@@ -36,27 +34,17 @@ pub(super) struct KafkaReader {
     failed: Option<RDKafkaErrorCode>,
 }
 
-/// What is read, and where it begins.
-pub(super) struct Beginning {
-    pub(super) place: Place,
-    /// Of its topic.
-    pub(super) partitions: u32,
-    pub(super) id: Option<TopicId>,
-    pub(super) from: Offset,
-}
-
 impl KafkaReader {
-    pub(super) async fn open(desk: Desk, intake: Arc<Intake>, beginning: Beginning) -> Result<Self, QueueError> {
-        let Beginning { place, partitions, id, from } = beginning;
-        let seat = Some(desk.open(&place, partitions, from).await?);
+    pub(super) async fn open(desk: Desk, intake: Arc<Intake>, what: Wanted, from: Offset) -> Result<Self, QueueError> {
+        let seat = Some(desk.open(&what, from).await?);
         let (ready, failed) = (VecDeque::new(), None);
-        Ok(Self { seat, desk, intake, place, partitions, id, ready, ready_bytes: 0, next: from, position: from, failed })
+        Ok(Self { seat, desk, intake, what, ready, ready_bytes: 0, next: from, position: from, failed })
     }
 
     /// What was taken is not lost with an assignment: another one begins after it.
     async fn seat(&mut self) -> Result<&Seat, QueueError> {
         if self.seat.is_none() {
-            self.seat = Some(self.desk.open(&self.place, self.partitions, self.position).await?);
+            self.seat = Some(self.desk.open(&self.what, self.position).await?);
         }
         Ok(self.seat.as_ref().expect("it was just put there"))
     }
@@ -109,7 +97,7 @@ impl KafkaReader {
     }
 
     async fn why(&self, code: RDKafkaErrorCode) -> ReadError {
-        let (topic, partition) = &self.place;
+        let (topic, partition) = &self.what.place;
         match code {
             RDKafkaErrorCode::AutoOffsetReset | RDKafkaErrorCode::OffsetOutOfRange => {
                 match self.intake.cluster.watermarks(topic, *partition).await {
@@ -126,13 +114,13 @@ impl KafkaReader {
     }
 
     fn unavailable(&self, why: impl std::fmt::Display) -> ReadError {
-        let (topic, partition) = &self.place;
+        let (topic, partition) = &self.what.place;
         QueueError::Unavailable(format!("reading {topic}/{partition} at offset {}: {why}", self.next)).into()
     }
 
     /// Whether the topic is the one that was opened.
     async fn still_there(&self) -> Result<(), ReadError> {
-        let (topic, _) = &self.place;
+        let (topic, _) = &self.what.place;
         let known = self.intake.topics().known(topic).map(|known| known.id);
         let id = match known {
             Some(id) => id,
@@ -141,7 +129,7 @@ impl KafkaReader {
                 None => return Err(QueueError::UnknownTopic(topic.clone()).into()),
             },
         };
-        if id == self.id { Ok(()) } else { Err(QueueError::UnknownTopic(topic.clone()).into()) }
+        if id == self.what.id { Ok(()) } else { Err(QueueError::UnknownTopic(topic.clone()).into()) }
     }
 }
 

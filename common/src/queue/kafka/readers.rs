@@ -28,7 +28,7 @@ use super::native::{self, known_end};
 use super::options::OptionsError;
 use super::site::Site;
 use super::statistics::Statistics;
-use crate::ids::{Offset, Partition, Topic};
+use crate::ids::{Offset, Partition, Topic, TopicId};
 use crate::queue::QueueError;
 
 mod client;
@@ -73,8 +73,17 @@ pub(super) struct Quiet {
     pub(super) position: Offset,
 }
 
+/// A partition to be read.
+#[derive(Clone)]
+pub(super) struct Wanted {
+    pub(super) place: Place,
+    /// Of its topic.
+    pub(super) partitions: u32,
+    pub(super) id: Option<TopicId>,
+}
+
 enum Command {
-    Open { place: Place, partitions: u32, from: Offset, answer: oneshot::Sender<Result<Seat, QueueError>> },
+    Open { wanted: Wanted, from: Offset, answer: oneshot::Sender<Result<Seat, QueueError>> },
     End { place: Place, line: Arc<Line>, why: Reopening },
     Survey(oneshot::Sender<Vec<Quiet>>),
     Introduce(String),
@@ -92,11 +101,10 @@ pub(super) struct Readers {
 pub(super) struct Desk(Sender<Command>);
 
 impl Desk {
-    /// `partitions` are those of the topic.
-    pub(super) async fn open(&self, place: &Place, partitions: u32, from: Offset) -> Result<Seat, QueueError> {
+    pub(super) async fn open(&self, wanted: &Wanted, from: Offset) -> Result<Seat, QueueError> {
         let (answer, seat) = oneshot::channel();
         let stopped = || QueueError::Unavailable("the queue is closing".to_owned());
-        self.0.send(Command::Open { place: place.clone(), partitions, from, answer }).map_err(|_| stopped())?;
+        self.0.send(Command::Open { wanted: wanted.clone(), from, answer }).map_err(|_| stopped())?;
         seat.await.map_err(|_| stopped())?
     }
 
@@ -126,7 +134,14 @@ impl Readers {
         let consumer = Arc::clone(&asked.consumer);
         let (commands, todo) = channel();
         let desk = Desk(commands);
-        let mut pool = Pool { site: Arc::clone(site), desk: desk.clone(), asked, clients: Vec::new(), stood_still: HashMap::default() };
+        let mut pool = Pool {
+            site: Arc::clone(site),
+            desk: desk.clone(),
+            asked,
+            clients: Vec::new(),
+            stood_still: HashMap::default(),
+            read_last: HashMap::default(),
+        };
         let thread = std::thread::Builder::new().name("kafka-readers".to_owned()).spawn(move || pool.run(&todo));
         let thread = thread.expect("a thread can be started while the program starts");
         Ok((Self { desk, thread: Some(thread) }, consumer))
@@ -156,6 +171,9 @@ struct Pool {
     clients: Vec<Client>,
     /// On which client a partition stood still last: it goes on with another.
     stood_still: HashMap<Place, usize>,
+    /// By which client, and of which topic of that name. A client that has seen a topic go may read
+    /// nothing of the next one: that one is read with another.
+    read_last: HashMap<Place, (Option<TopicId>, usize)>,
 }
 
 impl Pool {
@@ -163,9 +181,9 @@ impl Pool {
         let mut looked = Instant::now();
         loop {
             match todo.recv_timeout(LOOK_EVERY) {
-                Ok(Command::Open { place, partitions, from, answer }) => {
+                Ok(Command::Open { wanted, from, answer }) => {
                     // Not wanted any more, it is dropped, and given back.
-                    drop(answer.send(self.open(&place, partitions, from)));
+                    drop(answer.send(self.open(&wanted, from)));
                 }
                 Ok(Command::End { place, line, why }) => self.end(&place, &line, why),
                 Ok(Command::Survey(answer)) => drop(answer.send(self.survey())),
@@ -183,9 +201,11 @@ impl Pool {
         }
     }
 
-    fn open(&mut self, place: &Place, partitions: u32, from: Offset) -> Result<Seat, QueueError> {
+    fn open(&mut self, wanted: &Wanted, from: Offset) -> Result<Seat, QueueError> {
         let desk = self.desk.clone();
-        let client = self.client_for(place, partitions)?;
+        let chosen = self.client_for(wanted)?;
+        let client = &mut self.clients[chosen];
+        let Wanted { place, partitions, id } = wanted;
         let (topic, partition) = (c_name(&place.0), number(place.1));
         let failed = |what: &str| QueueError::Unavailable(format!("{what} of {}/{} failed", place.0, place.1));
         let consumer = &client.consumer;
@@ -199,18 +219,21 @@ impl Pool {
         let assigned = list(place, from).and_then(|list| consumer.incremental_assign(&list));
         assigned.map_err(|error| QueueError::Unavailable(format!("assigning {}/{} failed: {error}", place.0, place.1)))?;
         let seat = Seat { line: Arc::clone(&line), topic, partition, place: place.clone(), desk };
-        client.take(place, partitions, Taken::new(line, split));
+        client.take(place, *partitions, Taken::new(line, split));
+        self.read_last.insert(place.clone(), (*id, chosen));
         self.site.metrics.readers.inc();
         Ok(seat)
     }
 
-    fn client_for(&mut self, (topic, partition): &Place, partitions: u32) -> Result<&mut Client, QueueError> {
-        let place = (topic.clone(), *partition);
-        let free = |client: &Client| !client.taken.contains_key(&place);
-        let shunned = self.stood_still.get(&place).copied();
-        let suitable = |(number, client): &(usize, &Client)| free(client) && client.has_room(topic, partitions) && shunned != Some(*number);
+    fn client_for(&mut self, Wanted { place, partitions, id }: &Wanted) -> Result<usize, QueueError> {
+        let ((topic, partition), partitions) = (place, *partitions);
+        let free = |client: &Client| !client.taken.contains_key(place);
+        let of_another_topic = self.read_last.get(place).filter(|(last, _)| last != id).map(|(_, number)| *number);
+        let shunned = [self.stood_still.get(place).copied(), of_another_topic];
+        let suitable =
+            |(number, client): &(usize, &Client)| free(client) && client.has_room(topic, partitions) && !shunned.contains(&Some(*number));
         if let Some((found, _)) = self.clients.iter().enumerate().find(suitable) {
-            return Ok(&mut self.clients[found]);
+            return Ok(found);
         }
         if self.clients.len() == MAX_CLIENTS {
             return Err(QueueError::Unavailable(format!("{topic}/{partition} has {MAX_CLIENTS} readers already, as many as may be")));
@@ -221,7 +244,7 @@ impl Pool {
         let client = Client::start(&self.site, statistics).map_err(|error| QueueError::Unavailable(error.to_string()))?;
         debug!(clients = self.clients.len() + 1, "one more Kafka client for readers");
         self.clients.push(client);
-        Ok(self.clients.last_mut().expect("it was just added"))
+        Ok(self.clients.len() - 1)
     }
 
     fn end(&mut self, place: &Place, line: &Arc<Line>, why: Reopening) {
