@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// What becomes of the bytes of one direction.
@@ -176,9 +178,30 @@ async fn connection(
     }
 }
 
+/// Ends when one side has, and what it sent has arrived.
 async fn pump(
+    from: impl AsyncReadExt + Unpin,
+    to: impl AsyncWriteExt + Unpin,
+    flows: watch::Receiver<Flows>,
+    mine: impl Fn(&Flows) -> Flow,
+) {
+    let (sent, arriving) = mpsc::channel(1024);
+    let taken = async {
+        take(from, sent, flows, mine).await;
+        std::future::pending().await
+    };
+    tokio::select! {
+        () = taken => {}
+        () = hand_on(arriving, to) => {}
+    }
+}
+
+/// What was taken, and when it arrives.
+type Sent = (Instant, Bytes);
+
+async fn take(
     mut from: impl AsyncReadExt + Unpin,
-    mut to: impl AsyncWriteExt + Unpin,
+    sent: mpsc::Sender<Sent>,
     mut flows: watch::Receiver<Flows>,
     mine: impl Fn(&Flows) -> Flow,
 ) {
@@ -186,12 +209,21 @@ async fn pump(
     loop {
         let Ok(read @ 1..) = from.read(&mut buffer).await else { return };
         let Ok(flow) = flows.wait_for(|flows| mine(flows) != Flow::Hold).await.map(|flows| mine(&flows)) else { return };
-        match flow {
+        let arrives = match flow {
             Flow::Drop => continue,
-            Flow::Delay(delay) => tokio::time::sleep(delay).await,
-            Flow::Pass | Flow::Hold => {}
+            Flow::Delay(delay) => Instant::now() + delay,
+            Flow::Pass | Flow::Hold => Instant::now(),
+        };
+        if sent.send((arrives, Bytes::copy_from_slice(&buffer[..read]))).await.is_err() {
+            return;
         }
-        if to.write_all(&buffer[..read]).await.is_err() {
+    }
+}
+
+async fn hand_on(mut arriving: mpsc::Receiver<Sent>, mut to: impl AsyncWriteExt + Unpin) {
+    while let Some((arrives, bytes)) = arriving.recv().await {
+        tokio::time::sleep_until(arrives).await;
+        if to.write_all(&bytes).await.is_err() {
             return;
         }
     }

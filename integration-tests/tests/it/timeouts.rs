@@ -124,15 +124,15 @@ async fn connections_are_dropped_when_idle_and_when_old_as_the_file_says(backend
     assert_eq!(push("idle").await, first, "used again at once");
     tokio::time::sleep(700 * MS).await;
     assert_ne!(push("idle").await, first, "not after idle_timeout");
-    let born = Instant::now();
+    let posted = Instant::now();
     let first = push("old").await;
-    let last = loop {
-        if push("old").await != first {
-            break born.elapsed();
-        }
+    // The first message to a topic takes its time, in which there is no connection yet.
+    let born = receiver.seen().last().unwrap().at;
+    while push("old").await == first {
         tokio::time::sleep(20 * MS).await;
-    };
-    assert_on_time("connection_max_age", last, 1_000 * MS);
+    }
+    let (since_post, last) = (posted.elapsed(), born.elapsed());
+    assert!(since_post >= 1_000 * MS && last <= 1_400 * MS, "connection_max_age: after {last:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
