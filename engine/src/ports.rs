@@ -2,7 +2,7 @@
 
 use std::future::{Future, ready};
 use std::ops::Range;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
@@ -87,6 +87,12 @@ pub trait CursorSink: Send + Sync + 'static {
     /// Called again only after it has answered. It must answer in bounded time: a release waits
     /// for it.
     fn commit(&self, progress: Progress) -> impl Future<Output = Result<(), CommitError>> + Send;
+
+    /// The shortest time from one write to the next, where more are written than may be. Asked whenever
+    /// a write is answered; what is done meanwhile waits, within the bound on unstored completions.
+    fn least_interval(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

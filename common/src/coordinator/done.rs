@@ -10,6 +10,9 @@ pub mod node;
 pub mod runs;
 mod tries;
 
+/// Of a node's first line, without attempts.
+const HEADER_BYTES: usize = 130;
+
 /// Ascending, disjoint, not touching, not empty runs of offsets.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DoneSet(Vec<Range<u64>>);
@@ -38,6 +41,11 @@ impl DoneSet {
     /// How many offsets of `range` are in the set.
     pub fn count_in(&self, range: Range<u64>) -> u64 {
         self.0.iter().map(|run| run.end.min(range.end).saturating_sub(run.start.max(range.start))).sum()
+    }
+
+    /// About how many bytes a node with this set above `cursor` takes.
+    pub fn node_bytes(&self, cursor: Offset) -> usize {
+        HEADER_BYTES + runs::text_bytes(self, cursor, node::MAX_BYTES)
     }
 
     /// Without what lies outside of `range`.

@@ -56,6 +56,8 @@ struct Case {
 struct Since {
     since: Instant,
     mark: u64,
+    /// Whose turn it has been for so long.
+    turn: Option<Turn>,
 }
 
 #[derive(PartialEq, Eq)]
@@ -146,22 +148,29 @@ impl Case {
             self.vacant = None;
             return;
         };
-        match &self.vacant {
-            Some(seen) if seen.mark == mark && look.now.saturating_duration_since(seen.since) < look.patience => return,
-            Some(seen) if seen.mark == mark => self.pass(look, at, first),
-            _ => {}
+        let turn = self.turn_of_member(look, at, first);
+        if let Some(seen) = self.vacant.take_if(|seen| seen.mark == mark && seen.turn == turn) {
+            if look.now.saturating_duration_since(seen.since) < look.patience {
+                self.vacant = Some(seen);
+                return;
+            }
+            self.pass(look, at, first, turn);
         }
-        self.vacant = Some(Since { since: look.now, mark });
+        self.vacant = Some(Since { since: look.now, mark, turn: self.turn_of_member(look, at, first) });
     }
 
     /// Once all had their turn, it begins again.
-    fn pass(&mut self, look: &Look<'_>, at: &GroupPartition, first: &str) {
-        let turn = self.turn(look, at, first);
-        let passed = look.members.iter().find(|member| Some(member.instance.as_str()) == turn);
-        self.passed_over.extend(passed.map(|member| Turn { instance: member.instance.clone(), entered: member.entered }));
+    fn pass(&mut self, look: &Look<'_>, at: &GroupPartition, first: &str, turn: Option<Turn>) {
+        self.passed_over.extend(turn);
         if self.turn(look, at, first).is_none() {
             self.passed_over.clear();
         }
+    }
+
+    fn turn_of_member(&self, look: &Look<'_>, at: &GroupPartition, first: &str) -> Option<Turn> {
+        let turn = self.turn(look, at, first)?;
+        let member = look.members.iter().find(|member| member.instance == turn)?;
+        Some(Turn { instance: member.instance.clone(), entered: member.entered })
     }
 
     /// Whose it is: the first that was not passed over.
@@ -241,6 +250,17 @@ mod tests {
         assert!(!watcher.look(&second, 20, Some(8), Holding::Nothing), "it was claimed, and given up again");
         assert!(!watcher.look(&second, 39, Some(8), Holding::Nothing));
         assert!(watcher.look(&second, 40, Some(8), Holding::Nothing));
+    }
+
+    #[test]
+    fn who_has_just_come_to_the_fleet_has_all_of_its_turn() {
+        let mut watcher = Watcher::of(&["a", "b"]);
+        let (first, second) = (watcher.first(), watcher.second());
+        watcher.look(&second, 0, Some(7), Holding::Nothing);
+        watcher.members.iter_mut().find(|member| member.instance == first).unwrap().entered = 2;
+        assert!(!watcher.look(&second, 30, Some(7), Holding::Nothing), "it was away, and so was the first");
+        assert!(!watcher.look(&second, 49, Some(7), Holding::Nothing));
+        assert!(watcher.look(&second, 50, Some(7), Holding::Nothing));
     }
 
     #[test]

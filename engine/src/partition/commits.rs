@@ -15,6 +15,9 @@ use crate::core::Core;
 use crate::options::Options;
 use crate::ports::{CommitError, CursorSink, Progress};
 
+/// However much a sink asks for.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(300);
+
 type Answer = (Progress, Result<(), CommitError>);
 
 pub(super) struct Commits<C> {
@@ -26,6 +29,8 @@ pub(super) struct Commits<C> {
     /// Nothing is sent before, unless much is not stored.
     next_at: Instant,
     last_took: Duration,
+    /// What the sink asked for at the last answer.
+    least_interval: Duration,
     error: Option<String>,
 }
 
@@ -58,6 +63,7 @@ impl<C: CursorSink> Commits<C> {
             stored: Mark::default(),
             next_at: now,
             last_took: Duration::ZERO,
+            least_interval: Duration::ZERO,
             error: None,
         }
     }
@@ -67,13 +73,15 @@ impl<C: CursorSink> Commits<C> {
         let under_way = self.under_way.as_mut()?;
         let Poll::Ready((progress, result)) = under_way.answer.as_mut().poll(cx) else { return None };
         self.last_took = now.saturating_duration_since(under_way.since);
+        self.least_interval = self.sink.least_interval().min(LONGEST_INTERVAL);
+        self.next_at = self.next_at.max(under_way.since + self.least_interval);
         match &result {
             Ok(()) => {
                 self.stored = under_way.mark;
                 self.error = None;
             }
             Err(error) => {
-                self.next_at = now + self.interval;
+                self.next_at = self.next_at.max(now + self.interval);
                 self.error = Some(error.to_string());
             }
         }
@@ -112,7 +120,7 @@ impl<C: CursorSink> Commits<C> {
     }
 
     pub(super) fn effective_interval(&self) -> Duration {
-        self.interval.max(self.last_took)
+        self.interval.max(self.last_took).max(self.least_interval)
     }
 
     pub(super) fn error(&self) -> Option<&String> {

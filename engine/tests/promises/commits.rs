@@ -42,6 +42,22 @@ async fn at_most_one_write_is_under_way_and_the_interval_stretches_visibly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_sink_that_is_written_too_much_to_stretches_the_interval_visibly() {
+    let (rig, log, store) = (steady(), Log::of((0..2000).map(record)), Store::default());
+    store.ask_for(Duration::from_secs(4));
+    let handle = rig.partition(1, &log, &store);
+    sleep_ms(15_000).await;
+    let times = store.tried_at();
+    assert!(times.len() >= 3 && times[1..].windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_secs(4)), "{times:?}");
+    assert_eq!(rig.scrape()[r#"mqgate_commit_interval_seconds{group="g"}"#].round(), 4.0);
+    store.ask_for(Duration::ZERO);
+    sleep_ms(10_000).await;
+    assert_eq!(store.cursor(), 2000);
+    assert_eq!(rig.scrape()[r#"mqgate_commit_interval_seconds{group="g"}"#].round(), 1.0);
+    drop(handle);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_stored_is_stored_again_with_the_next_interval() {
     let (rig, log, store) = (steady(), Log::of((0..10).map(record)), Store::default());
     store.answer(Err(CommitError::Again("no answer".into())));

@@ -256,6 +256,7 @@ struct StoreInner {
     tried: Mutex<Vec<Instant>>,
     answer: Mutex<Result<(), CommitError>>,
     takes: Mutex<Duration>,
+    least_interval: Mutex<Duration>,
 }
 
 impl Default for Store {
@@ -264,6 +265,7 @@ impl Default for Store {
             stored: Mutex::default(),
             tried: Mutex::default(),
             answer: Mutex::new(Ok(())),
+            least_interval: Mutex::default(),
             takes: Mutex::default(),
         }))
     }
@@ -289,6 +291,10 @@ impl Store {
     pub fn take(&self, takes: Duration) {
         *self.0.takes.lock().unwrap() = takes;
     }
+
+    pub fn ask_for(&self, least_interval: Duration) {
+        *self.0.least_interval.lock().unwrap() = least_interval;
+    }
 }
 
 impl CursorSink for Store {
@@ -301,6 +307,10 @@ impl CursorSink for Store {
         self.0.answer.lock().unwrap().clone()?;
         self.0.stored.lock().unwrap().push((Instant::now(), progress));
         Ok(())
+    }
+
+    fn least_interval(&self) -> Duration {
+        *self.0.least_interval.lock().unwrap()
     }
 }
 

@@ -51,6 +51,21 @@ pub fn decode(text: &str, cursor: Offset) -> Result<DoneSet, RunsError> {
     DoneSet::from_runs(runs).ok_or(RunsError::Runs)
 }
 
+/// How long the text would be.
+pub fn text_bytes(done: &DoneSet, cursor: Offset, max_bytes: usize) -> usize {
+    let mut end = cursor.0;
+    let pairs = done.runs().iter().filter(|run| run.start >= cursor.0).map(|run| {
+        let gap = run.start - end;
+        end = run.end;
+        varint_bytes(gap) + varint_bytes(run.end - run.start)
+    });
+    (pairs.sum::<usize>().div_ceil(3) * 4).min(max_bytes)
+}
+
+fn varint_bytes(number: u64) -> usize {
+    (u64::BITS - number.leading_zeros()).div_ceil(7).max(1) as usize
+}
+
 /// LEB128: seven bits a byte, the lowest first.
 fn put(binary: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
@@ -83,6 +98,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    proptest! {
+        #[test]
+        fn the_length_of_the_text_is_known_before((cursor, set) in sets()) {
+            prop_assert_eq!(text_bytes(&set, cursor, usize::MAX), encode(&set, cursor, usize::MAX / 4).len());
+        }
+    }
 
     /// A cursor, and pairs of gap and length above it.
     fn sets() -> impl Strategy<Value = (Offset, DoneSet)> {
