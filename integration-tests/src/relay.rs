@@ -188,7 +188,7 @@ async fn pump(
     let (sent, arriving) = mpsc::channel(1024);
     let taken = async {
         take(from, sent, flows, mine).await;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     };
     tokio::select! {
         () = taken => {}
