@@ -1,9 +1,9 @@
 //! An old tool: a session of its own that reads and writes nodes as they are, by the wire protocol,
 //! so that no library of the product vouches for itself.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
@@ -24,18 +24,16 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Tries for 10 s: a server that has just found its ensemble again closes its first connections.
     pub fn connect(server: SocketAddr) -> Self {
-        let mut stream = TcpStream::connect(server).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-        let mut hello = Vec::new();
-        hello.extend(0i32.to_be_bytes());
-        hello.extend(0i64.to_be_bytes());
-        hello.extend(30_000i32.to_be_bytes());
-        hello.extend(0i64.to_be_bytes());
-        put_bytes(&mut hello, &[0; 16]);
-        send(&mut stream, &hello);
-        receive(&mut stream);
-        Self { stream, xid: 0 }
+        let started = Instant::now();
+        loop {
+            match open(server) {
+                Ok(stream) => return Self { stream, xid: 0 },
+                Err(error) => assert!(started.elapsed() < Duration::from_secs(10), "no session with {server}: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// The text of a node; `None` where there is none.
@@ -127,11 +125,11 @@ impl Tool {
         request.extend(self.xid.to_be_bytes());
         request.extend(operation.to_be_bytes());
         request.extend(body);
-        send(&mut self.stream, &request);
+        send(&mut self.stream, &request).unwrap();
     }
 
     fn receive(&mut self) -> Result<Vec<u8>, Code> {
-        let answer = receive(&mut self.stream);
+        let answer = receive(&mut self.stream).unwrap();
         let code = i32::from_be_bytes(answer[12..16].try_into().unwrap());
         if code == 0 { Ok(answer[16..].to_vec()) } else { Err(Code(code)) }
     }
@@ -169,17 +167,32 @@ impl Drop for Tool {
     }
 }
 
-fn send(stream: &mut TcpStream, packet: &[u8]) {
-    stream.write_all(&i32::try_from(packet.len()).unwrap().to_be_bytes()).unwrap();
-    stream.write_all(packet).unwrap();
+/// A connection on which a session has begun.
+fn open(server: SocketAddr) -> io::Result<TcpStream> {
+    let mut stream = TcpStream::connect(server)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let mut hello = Vec::new();
+    hello.extend(0i32.to_be_bytes());
+    hello.extend(0i64.to_be_bytes());
+    hello.extend(30_000i32.to_be_bytes());
+    hello.extend(0i64.to_be_bytes());
+    put_bytes(&mut hello, &[0; 16]);
+    send(&mut stream, &hello)?;
+    receive(&mut stream)?;
+    Ok(stream)
 }
 
-fn receive(stream: &mut TcpStream) -> Vec<u8> {
+fn send(stream: &mut TcpStream, packet: &[u8]) -> io::Result<()> {
+    stream.write_all(&i32::try_from(packet.len()).unwrap().to_be_bytes())?;
+    stream.write_all(packet)
+}
+
+fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
-    stream.read_exact(&mut length).unwrap();
+    stream.read_exact(&mut length)?;
     let mut packet = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap()];
-    stream.read_exact(&mut packet).unwrap();
-    packet
+    stream.read_exact(&mut packet)?;
+    Ok(packet)
 }
 
 fn put_bytes(packet: &mut Vec<u8>, bytes: &[u8]) {

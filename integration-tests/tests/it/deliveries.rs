@@ -28,8 +28,10 @@ async fn a_connection_that_the_receiver_closes_just_then_costs_no_attempt() {
         let receiver = Receiver::ok().await;
         receiver.close_idle(100 * MS, closing);
         // A retry by backoff would show as a gap of seconds, and a budget of none as a bypass.
-        let policy =
-            json!({"retry_times": 0, "bypass_failed": true, "retry_backoff": {"initial": "5s", "max": "5s"}, "idle_timeout": "4s"});
+        let mut policy = json!({"retry_times": 0, "bypass_failed": true, "retry_backoff": {"initial": "5s", "max": "5s"}});
+        policy["idle_timeout"] = json!("4s");
+        policy["timeout"] = json!("10s");
+        policy["connect_timeout"] = json!("3s");
         let (gateway, producer) = start(&receiver, &policy).await;
         let mut every = tokio::time::interval(100 * MS);
         for n in 0..60 {
