@@ -94,6 +94,8 @@ async fn enter(core: &Core, session: i64, member: &Member, before: Option<&Membe
                 return Err(CoordinatorError::InstanceTaken(member.instance.clone()));
             }
             tokio::time::sleep(LOOK).await;
+            // Or nothing would be known of the session's life when it joins, and its lease not begin yet.
+            let _ = core.write(session, &[Op::Exists { path: paths::FLEET.to_owned() }]).await;
             continue;
         }
         let ops = entry(core, &link, member, before, node.is_some()).await?;

@@ -84,12 +84,16 @@ impl State {
     /// ended begins again once it lasts until the next write can extend it: attempts that begin in
     /// between would be cut again.
     pub(super) fn acknowledged(&mut self, session: i64, sent: Duration) {
-        if self.joined == Some(session) {
-            self.last_write = self.last_write.max(sent);
-            let until = self.proofs.acknowledged(sent, boot_time());
-            if self.lease.lapse().is_some() || until >= boot_time() + self.proofs.settle_within(self.max_silence()) {
-                self.lease.extend(until);
-            }
+        if self.session != Some(session) {
+            return;
+        }
+        self.last_write = self.last_write.max(sent);
+        let until = self.proofs.acknowledged(sent, boot_time());
+        if self.joined != Some(session) {
+            return;
+        }
+        if self.lease.lapse().is_some() || until >= boot_time() + self.proofs.settle_within(self.max_silence()) {
+            self.lease.extend(until);
         }
     }
 
@@ -272,7 +276,7 @@ mod tests {
 
     use super::super::super::conformance::{Scene, member};
     use super::super::super::done::node::Writer;
-    use super::super::super::lease::Lease;
+    use super::super::super::lease::{Lease, simulated};
     use super::super::outcome::Base;
     use super::*;
     use crate::ids::Offset;
@@ -308,6 +312,25 @@ mod tests {
         assert!(!lease.holds(), "not before it is in the fleet again");
         state.acknowledged(1, boot_time());
         assert!(!lease.holds(), "and not by what the old session did");
+    }
+
+    #[test]
+    fn who_waited_long_to_join_works_from_then_on() {
+        for proves in [false, true] {
+            let (holder, lease) = Lease::ending();
+            let mut state = State::new(holder, 0);
+            let asked = boot_time();
+            state.session_is(1, T, asked);
+            for twelfth in 1..13 {
+                simulated::set(asked + T * twelfth / 12);
+                if proves {
+                    state.acknowledged(1, boot_time());
+                }
+            }
+            assert!(!lease.holds(), "not before it is in the fleet");
+            state.joined(1, boot_time());
+            assert_eq!(lease.holds(), proves, "with proofs while it waited: {proves}");
+        }
     }
 
     #[test]
