@@ -12,7 +12,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use foldhash::HashMap;
 use rdkafka::TopicPartitionList;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::message::Message as _;
@@ -21,6 +20,7 @@ use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
 use self::client::{Client, Taken};
+use self::pasts::{MAX_PLACES, Pasts};
 use super::cluster::{Consumer, c_name, number};
 use super::line::Line;
 use super::metrics::Reopening;
@@ -32,6 +32,7 @@ use crate::ids::{Offset, Partition, Topic, TopicId};
 use crate::queue::QueueError;
 
 mod client;
+mod pasts;
 
 /// Each has a handful of threads. So many readers of one partition at a time.
 const MAX_CLIENTS: usize = 64;
@@ -134,14 +135,7 @@ impl Readers {
         let consumer = Arc::clone(&asked.consumer);
         let (commands, todo) = channel();
         let desk = Desk(commands);
-        let mut pool = Pool {
-            site: Arc::clone(site),
-            desk: desk.clone(),
-            asked,
-            clients: Vec::new(),
-            stood_still: HashMap::default(),
-            read_last: HashMap::default(),
-        };
+        let mut pool = Pool { site: Arc::clone(site), desk: desk.clone(), asked, clients: Vec::new(), pasts: Pasts::new(MAX_PLACES) };
         let thread = std::thread::Builder::new().name("kafka-readers".to_owned()).spawn(move || pool.run(&todo));
         let thread = thread.expect("a thread can be started while the program starts");
         Ok((Self { desk, thread: Some(thread) }, consumer))
@@ -169,11 +163,7 @@ struct Pool {
     /// that finds nothing is answered after half a second.
     asked: Client,
     clients: Vec<Client>,
-    /// On which client a partition stood still last: it goes on with another.
-    stood_still: HashMap<Place, usize>,
-    /// By which client, and of which topic of that name. A client that has seen a topic go may read
-    /// nothing of the next one: that one is read with another.
-    read_last: HashMap<Place, (Option<TopicId>, usize)>,
+    pasts: Pasts,
 }
 
 impl Pool {
@@ -220,7 +210,7 @@ impl Pool {
         assigned.map_err(|error| QueueError::Unavailable(format!("assigning {}/{} failed: {error}", place.0, place.1)))?;
         let seat = Seat { line: Arc::clone(&line), topic, partition, place: place.clone(), desk };
         client.take(place, *partitions, Taken::new(line, split));
-        self.read_last.insert(place.clone(), (*id, chosen));
+        self.pasts.is_read(place, *id, chosen);
         self.site.metrics.readers.inc();
         Ok(seat)
     }
@@ -228,8 +218,7 @@ impl Pool {
     fn client_for(&mut self, Wanted { place, partitions, id }: &Wanted) -> Result<usize, QueueError> {
         let ((topic, partition), partitions) = (place, *partitions);
         let free = |client: &Client| !client.taken.contains_key(place);
-        let of_another_topic = self.read_last.get(place).filter(|(last, _)| last != id).map(|(_, number)| *number);
-        let shunned = [self.stood_still.get(place).copied(), of_another_topic];
+        let shunned = self.pasts.to_shun(place, *id);
         let suitable =
             |(number, client): &(usize, &Client)| free(client) && client.has_room(topic, partitions) && !shunned.contains(&Some(*number));
         if let Some((found, _)) = self.clients.iter().enumerate().find(suitable) {
@@ -251,7 +240,7 @@ impl Pool {
         let mine = |client: &Client| client.taken.get(place).is_some_and(|taken| Arc::ptr_eq(&taken.line, line));
         let Some(number) = self.clients.iter().position(mine) else { return };
         if why == Reopening::StoodStill {
-            self.stood_still.insert(place.clone(), number);
+            self.pasts.stood_still(place, number);
         }
         let client = &mut self.clients[number];
         let unread = line.end(why);

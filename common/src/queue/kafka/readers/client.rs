@@ -67,7 +67,9 @@ impl Client {
     }
 
     pub(super) fn take(&mut self, place: &Place, partitions: u32, taken: Taken) {
-        if self.topics.insert(place.0.clone()) {
+        if let Statistics::Made = self.statistics
+            && self.topics.insert(place.0.clone())
+        {
             self.partitions = self.partitions.saturating_add(usize::try_from(partitions).unwrap_or(usize::MAX));
         }
         self.taken.insert(place.clone(), taken);
