@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::Context;
 
-/// Dropped, it is killed, by its process id.
+/// Or another program. Dropped, it is killed, by its process id.
 pub(crate) struct Own {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -14,8 +14,12 @@ pub(crate) struct Own {
 impl Own {
     pub(crate) fn start(words: &[&str]) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        let mut child =
-            command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("starting this program once more")?;
+        command.args(words);
+        Self::run(command).context("starting this program once more")
+    }
+
+    pub(crate) fn run(mut command: Command) -> anyhow::Result<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let said = BufReader::new(child.stdout.take().expect("it is piped"));
         Ok(Self { child, said })
     }

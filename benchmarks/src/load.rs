@@ -50,15 +50,27 @@ fn whole_answer(bytes: &[u8]) -> anyhow::Result<Option<(u16, usize)>> {
     Ok((bytes.len() >= whole).then_some((answer.code.context("a status")?, whole)))
 }
 
+/// How a message is POSTed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Ours,
+    /// As Kafka's REST Proxy takes JSON, version 2.
+    RestProxy,
+}
+
 /// What is POSTed where.
 pub(crate) struct Target {
     pub(crate) server: SocketAddr,
     pub(crate) topic: String,
+    pub(crate) dialect: Dialect,
 }
 
 impl Target {
     /// POSTs one message.
     pub(crate) fn single(&self, label: Label, size_bytes: usize) -> Bytes {
+        if self.dialect == Dialect::RestProxy {
+            return self.records(std::iter::once(label), size_bytes);
+        }
         let (topic, key) = (&self.topic, key_name(label.key));
         let head = format!(
             "POST /topics/{topic} HTTP/1.1\r\nhost: {}\r\nx-kmq-partition-key: {key}\r\ncontent-type: application/json\r\ncontent-length: {size_bytes}\r\n\r\n",
@@ -80,18 +92,34 @@ impl Target {
 
     /// POSTs many without keys, each line a value.
     pub(crate) fn raw_batch(&self, labels: impl Iterator<Item = Label>, size_bytes: usize) -> Bytes {
+        if self.dialect == Dialect::RestProxy {
+            return self.records(labels, size_bytes);
+        }
         let lines: Vec<u8> = labels.flat_map(|label| [&label.body(size_bytes)[..], b"\n"].concat()).collect();
         self.many("batch?raw", &lines)
     }
 
     fn many(&self, route: &str, lines: &[u8]) -> Bytes {
-        let head = format!(
-            "POST /topics/{}/{route} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/x-ndjson\r\ncontent-length: {}\r\n\r\n",
-            self.topic,
-            self.server,
-            lines.len()
-        );
-        [head.as_bytes(), lines].concat().into()
+        self.post(&format!("{}/{route}", self.topic), "application/x-ndjson", lines)
+    }
+
+    fn records(&self, labels: impl Iterator<Item = Label>, size_bytes: usize) -> Bytes {
+        let mut body = b"{\"records\":[".to_vec();
+        for label in labels {
+            let comma = if body.ends_with(b"[") { "" } else { "," };
+            body.extend_from_slice(format!("{comma}{{\"key\":\"{}\",\"value\":", key_name(label.key)).as_bytes());
+            body.extend_from_slice(&label.body(size_bytes));
+            body.push(b'}');
+        }
+        body.extend_from_slice(b"]}");
+        self.post(&self.topic, "application/vnd.kafka.json.v2+json", &body)
+    }
+
+    fn post(&self, path: &str, content_type: &str, body: &[u8]) -> Bytes {
+        let (server, length) = (self.server, body.len());
+        let head =
+            format!("POST /topics/{path} HTTP/1.1\r\nhost: {server}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\n\r\n");
+        [head.as_bytes(), body].concat().into()
     }
 }
 
@@ -199,6 +227,18 @@ pub(crate) async fn fill(target: &Arc<Target>, labels: Labels, count: u64, size_
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rest_proxy_gets_a_list_of_records() {
+        let target = Target { server: "127.0.0.1:1".parse().unwrap(), topic: "t".into(), dialect: Dialect::RestProxy };
+        let labels = [0, 1].map(|number| Label { key: 7, number });
+        let request = String::from_utf8(target.raw_batch(labels.into_iter(), 100).to_vec()).unwrap();
+        let (head, body) = request.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("POST /topics/t HTTP/1.1\r\n"), "{head}");
+        let body: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!(body["records"][1]["key"], "k0000007");
+        assert_eq!(body["records"][1]["value"]["number"], 1);
+    }
 
     #[test]
     fn an_answer_is_whole_with_its_body() {

@@ -13,6 +13,7 @@ mod growth;
 mod keys;
 mod load;
 mod message;
+mod peers;
 mod produce;
 mod push;
 mod receiver;
@@ -38,6 +39,8 @@ Examples:
   benchmarks                                   everything but the growth tables, about 10 minutes
   benchmarks produce push --backend embedded   two workloads, without Kafka
   benchmarks growth --long                     how costs grow, up to a backlog of 10 GB
+  benchmarks produce push --backend kafka --peers DIR
+                                               and the programs that DIR/peers.json lists (docs/performance.md)
   MQGATE_BIN=old/mqgate benchmarks produce     another binary than target/release/mqgate"
 )]
 struct Command {

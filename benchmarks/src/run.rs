@@ -1,5 +1,6 @@
 //! What is asked for, one workload after the other.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -7,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::goals::{self, Goal};
 use crate::stage::{Backend, Servers};
 use crate::table::{self, Row};
-use crate::{growth, produce, push, whole_way};
+use crate::{growth, peers, produce, push, whole_way};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
@@ -38,6 +39,9 @@ pub(crate) struct Options {
     /// The large sizes of `growth` too: 5,000 partitions, 1,000,000 keys, a backlog of 10 GB.
     #[arg(long)]
     pub(crate) long: bool,
+    /// Measures the programs that `DIR/peers.json` lists too, under the loads of `produce` and `push` on Kafka.
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
 }
 
 impl Options {
@@ -74,6 +78,11 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
                 Workload::Push => push::run(options, backend, &servers, &mut results).await?,
                 Workload::WholeWay => whole_way::run(options, backend, &servers, &mut results).await?,
                 Workload::Growth => growth::run(options, backend, &servers).await?,
+            }
+            match (&options.peers, workload) {
+                (Some(folder), Workload::Produce) => peers::produce(options, folder, &servers, &mut results).await?,
+                (Some(folder), Workload::Push) => peers::push(options, folder, &servers, &mut results).await?,
+                _ => {}
             }
         }
     }

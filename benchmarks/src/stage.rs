@@ -10,7 +10,7 @@ use integration_tests::kafka::{self, Jvm, Kafka, Version};
 use integration_tests::zookeeper::ZooKeeper;
 use serde_json::{Value, json};
 
-use crate::load::Target;
+use crate::load::{Dialect, Target};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Backend {
@@ -72,7 +72,7 @@ impl<'a> Stage<'a> {
             }
             Some(cluster) => (cluster.proxy().start().await, cluster.topic("bench", i32::try_from(partitions)?).await),
         };
-        let target = Arc::new(Target { server: intake.api, topic });
+        let target = Arc::new(Target { server: intake.api, topic, dialect: Dialect::Ours });
         Ok(Self { servers, intake, pusher: None, target })
     }
 

@@ -94,6 +94,7 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers, 
         let mut stage = Stage::new(servers, PARTITIONS).await?;
         let group = stage.group("bench", &receiver.url(), &BTreeMap::from([("worker_num", json!(100))]));
         stage.push(vec![group]).await;
+        stage.pusher().until_served("bench", PARTITIONS as usize).await;
         Ok(Way { stage, receiver })
     };
     let name = backend.name();

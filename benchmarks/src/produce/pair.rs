@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::child::Own;
-use crate::load::{Answered, Pattern, Target};
+use crate::load::{Answered, Dialect, Pattern, Target};
 use crate::run::Results;
 use crate::stage::{Backend, Servers, Stage};
 use crate::table::Row;
@@ -46,7 +46,7 @@ impl<'a> Pair<'a> {
     pub(super) async fn start(backend: Backend, servers: &'a Servers) -> anyhow::Result<Self> {
         let stage = Stage::new(servers, PARTITIONS).await?;
         let mut bare = Own::start(&["bare-server"])?;
-        let target = Target { server: bare.line()?.parse()?, topic: "bench".into() };
+        let target = Target { server: bare.line()?.parse()?, topic: "bench".into(), dialect: Dialect::Ours };
         Ok(Self { backend, stage, bare: (bare, target) })
     }
 

@@ -45,6 +45,7 @@ use self::partitioner::Wish;
 use self::reader::LogReader;
 use self::recent::Recent;
 use self::recovery::{Recovered, recover};
+use self::round::Round;
 use self::shared::{Health, Shared};
 use super::{
     Ack, CreateTopicError, NotWritten, Produce, ProduceError, Produced, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks,
@@ -118,7 +119,8 @@ impl EmbeddedQueue {
         }
         let housekeeper = Housekeeper { shared: Arc::clone(&shared), jobs: todo, work: intake.sender(), sealed, warned: None };
         let head = Head::new(head, shared.now());
-        let committer = Committer { shared: Arc::clone(&shared), work, jobs: jobs.clone(), head, recent: Recent::default(), next_topic };
+        let (jobs_too, recent, round) = (jobs.clone(), Recent::default(), Round::default());
+        let committer = Committer { shared: Arc::clone(&shared), work, jobs: jobs_too, head, recent, next_topic, round };
         let threads = vec![spawn("log-commit", || committer.run()), spawn("log-housekeeping", || housekeeper.run())];
         Ok(Arc::new(Self { shared, intake, jobs, threads: Mutex::new(threads) }))
     }

@@ -108,6 +108,7 @@ impl Plan {
             Form::Envelopes => self.of_envelope(line, now)?,
         };
         let headers = &mut message.payload.headers;
+        headers.reserve_exact(self.trace.len() + 1);
         for trace in &self.trace {
             if !headers.iter().any(|header| header.name == trace.name) {
                 headers.push(trace.clone());

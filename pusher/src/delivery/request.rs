@@ -77,8 +77,9 @@ impl Template {
         let tombstone = body.is_none();
         let body = body.unwrap_or_default();
         let mut headers = HeaderMap::with_capacity(MAX_HEADERS);
-        self.common(event, &mut headers, body.len());
-        of_record(event, attempt, now, &mut headers);
+        let mut texts = Texts::default();
+        self.common(event, &mut headers, texts.number(body.len()));
+        of_record(event, attempt, now, &mut headers, texts);
         if tombstone {
             headers.insert(name::TOMBSTONE, HeaderValue::from_static("true"));
         }
@@ -89,7 +90,7 @@ impl Template {
         request
     }
 
-    fn common(&self, event: &Event<Delivered>, headers: &mut HeaderMap, body_bytes: usize) {
+    fn common(&self, event: &Event<Delivered>, headers: &mut HeaderMap, content_length: HeaderValue) {
         headers.insert(HOST, self.host.clone());
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
@@ -98,14 +99,13 @@ impl Template {
             || event.payload.content_type.clone().filter(|own| !own.is_empty()).and_then(|own| HeaderValue::from_maybe_shared(own).ok());
         let content_type = self.content_type.clone().or_else(own).unwrap_or_else(|| self.default_content_type.clone());
         headers.insert(CONTENT_TYPE, content_type);
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(body_bytes));
+        headers.insert(CONTENT_LENGTH, content_length);
         headers.insert(USER_AGENT, AGENT);
     }
 }
 
-fn of_record(event: &Event<Delivered>, attempt: Attempt, now: SystemTime, headers: &mut HeaderMap) {
+fn of_record(event: &Event<Delivered>, attempt: Attempt, now: SystemTime, headers: &mut HeaderMap, mut texts: Texts) {
     let Delivered { origin, stored, logid, .. } = &event.payload;
-    let mut texts = Texts::default();
     headers.insert(name::TOPIC, origin.topic_header.clone());
     headers.insert(name::PARTITION, origin.partition_header.clone());
     headers.insert(name::OFFSET, texts.number(event.offset.0));

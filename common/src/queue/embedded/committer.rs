@@ -28,6 +28,8 @@ pub(super) struct Committer {
     pub(super) head: Head,
     pub(super) recent: Recent,
     pub(super) next_topic: u32,
+    /// Between two commits, empty.
+    pub(super) round: Round,
 }
 
 impl Committer {
@@ -63,7 +65,7 @@ impl Committer {
 
     /// Commits this and all appends behind it; returns the first work of another kind.
     fn commit_what_waits(&mut self, first: Pending) -> Option<Work> {
-        let mut round = Round::default();
+        let mut round = std::mem::take(&mut self.round);
         self.admit(&mut round, first);
         let mut next = None;
         while !round.is_full() {
@@ -77,8 +79,9 @@ impl Committer {
             }
         }
         if !round.is_empty() {
-            self.commit(round);
+            self.commit(&mut round);
         }
+        self.round = round;
         next
     }
 
@@ -120,7 +123,7 @@ impl Committer {
         self.shared.catalog.get(name).ok_or_else(|| ProduceError::UnknownTopic(name.clone()))
     }
 
-    fn commit(&mut self, mut round: Round) {
+    fn commit(&mut self, round: &mut Round) {
         let shared = Arc::clone(&self.shared);
         if let Some(failure) = shared.store.failure() {
             shared.metrics.writable.set(0);

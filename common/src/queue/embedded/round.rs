@@ -16,9 +16,16 @@ use crate::queue::{ProduceError, Produced};
 use crate::record::TimestampMs;
 use crate::store::Batch;
 
+/// What a round keeps for the next one: lists, and room in each.
+const MAX_SPARE_LISTS: usize = 64;
+const MAX_SPARE_RECORDS: usize = 256;
+
+/// Used again for each commit, so that its tables need not grow anew.
 #[derive(Default)]
 pub(super) struct Round {
     groups: Vec<Group>,
+    /// Emptied lists of former groups.
+    spare: Vec<Vec<Pending>>,
     by_place: HashMap<Place, usize, foldhash::fast::RandomState>,
     records: usize,
     bytes: usize,
@@ -46,7 +53,8 @@ impl Round {
         let place = Place { topic: topic.number, partition: partition.0 };
         let at = *self.by_place.entry(place).or_insert(self.groups.len());
         if at == self.groups.len() {
-            self.groups.push(Group { topic, partition, pending: Vec::new(), base: 0, so_far: None });
+            let pending = self.spare.pop().unwrap_or_default();
+            self.groups.push(Group { topic, partition, pending, base: 0, so_far: None });
         }
         self.groups[at].pending.push(pending);
     }
@@ -83,30 +91,40 @@ impl Round {
 
     /// What was written is synced: it becomes readable, and is answered. `each` hears of every
     /// partition's share, in records and bytes.
-    pub(super) fn publish(self, segment: &Arc<Segment>, mut each: impl FnMut(&Arc<Log>, usize, usize)) {
-        for group in self.groups {
+    pub(super) fn publish(&mut self, segment: &Arc<Segment>, mut each: impl FnMut(&Arc<Log>, usize, usize)) {
+        for mut group in self.groups.drain(..) {
             let so_far = group.so_far.expect("a round is written before it is published");
             let log = group.topic.log(group.partition).expect("a partition is checked when it is chosen");
-            let records: Vec<Bytes> = group.pending.iter().map(|pending| pending.record.clone()).collect();
+            let records: Vec<Bytes> = group.pending.iter_mut().map(|pending| std::mem::take(&mut pending.record)).collect();
             let (count, bytes) = (records.len(), records.iter().map(Bytes::len).sum());
             log.publish(Synced { segment, records, so_far });
             each(log, count, bytes);
-            for (offset, pending) in (group.base..).zip(group.pending) {
+            for (offset, pending) in (group.base..).zip(group.pending.drain(..)) {
                 let produced = Produced { partition: group.partition, offset: Offset(offset), timestamp: pending.timestamp };
                 pending.answer(Ok(produced));
             }
+            self.spare.push(group.pending);
         }
+        self.begin_again();
     }
 
-    pub(super) fn refuse(self, error: &ProduceError) {
+    fn begin_again(&mut self) {
+        self.by_place.clear();
+        (self.records, self.bytes) = (0, 0);
+        self.spare.retain(|list| list.capacity() <= MAX_SPARE_RECORDS);
+        self.spare.truncate(MAX_SPARE_LISTS);
+    }
+
+    pub(super) fn refuse(&mut self, error: &ProduceError) {
         let mut unanswered = 0;
-        for pending in self.groups.into_iter().flat_map(|group| group.pending) {
+        for pending in self.groups.drain(..).flat_map(|group| group.pending) {
             unanswered += u32::from(pending.answer.is_none());
             pending.answer(Err(error.clone()));
         }
         if unanswered > 0 {
             tracing::warn!(messages = unanswered, %error, "messages that were taken with ack=none are lost");
         }
+        self.begin_again();
     }
 }
 
