@@ -283,4 +283,4 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -38,7 +38,7 @@ mod conformance_with_small_segments {
 
 const P0: Partition = Partition(0);
 
-fn options() -> Options {
+pub(in crate::queue) fn options() -> Options {
     Options {
         auto_create: None,
         max_topics: 100,
@@ -53,7 +53,7 @@ fn options() -> Options {
     }
 }
 
-fn open(folder: &Path, options: Options) -> Arc<EmbeddedQueue> {
+pub(in crate::queue) fn open(folder: &Path, options: Options) -> Arc<EmbeddedQueue> {
     try_open(folder, options).unwrap()
 }
 

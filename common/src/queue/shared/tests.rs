@@ -1,16 +1,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use prometheus_client::registry::Registry;
 use tempfile::TempDir;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::*;
-use crate::queue::embedded::{EmbeddedQueue, Options};
+use crate::queue::embedded::{EmbeddedQueue, tests as embedded};
 use crate::queue::{Ack, CreateTopicError, Produce, QueueError, TopicInfo, Watermarks};
 use crate::record::{Message, Payload, Record, TimestampMs};
-use crate::store::Store;
 
 mod conformance {
     use super::*;
@@ -35,19 +33,7 @@ struct Sharing {
 impl Sharing {
     fn new() -> (Arc<Self>, TempDir) {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options {
-            auto_create: None,
-            max_topics: 100,
-            retention: Duration::from_secs(3600),
-            retention_bytes: None,
-            segment_bytes: 64 << 20,
-            local_queue_records: 10_000,
-            local_queue_bytes: 64 << 20,
-            disk_reserve_bytes: None,
-            housekeeping_interval: Duration::from_secs(3600),
-            clock: Arc::new(crate::clock::now_ms),
-        };
-        let queue = EmbeddedQueue::open(Store::open(folder.path()).unwrap(), options, &mut Registry::default()).unwrap();
+        let queue = embedded::open(folder.path(), embedded::options());
         let readers = SharedReaders::new(queue.clone());
         (Arc::new(Self { queue, readers, beside: Mutex::default() }), folder)
     }
