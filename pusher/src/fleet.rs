@@ -25,7 +25,7 @@ use self::event::Event;
 use self::kept::Kept;
 use self::looking::{Depth, Hints, Looking};
 use self::membership::Membership;
-use self::wanted::{Question, Serving, Turns, View, Wanted};
+use self::wanted::{Crew, Question, Serving, Turns, View, Wanted};
 use crate::committer::Committer;
 use crate::directory::{Directory, Entry};
 use crate::group::Group;
@@ -123,6 +123,8 @@ pub(crate) struct Fleet {
     looked_at: HashSet<Serving>,
     /// What nobody owns although somebody is to, and whose turn has passed.
     vacancies: Vacancies,
+    /// Of the last view: instances, each with what its node in the fleet is known by.
+    crew: Crew,
     orders: mpsc::Receiver<Order>,
     report: watch::Sender<Report>,
     /// What of [`Kept::revision`] the report is.
@@ -169,6 +171,7 @@ impl Fleet {
             controls: HashMap::new(),
             looked_at: HashSet::new(),
             vacancies: Vacancies::default(),
+            crew: Crew::new(),
             published: None,
             orders: ordered,
             report,
@@ -220,7 +223,10 @@ impl Fleet {
                     }
                 }
                 Event::Ended(ended) => {
-                    self.kept.ended(ended);
+                    // Until somebody else has it, its time without an owner is counted.
+                    for at in self.kept.ended(ended) {
+                        self.vacancies.suspect(at.group, at.topic);
+                    }
                     self.looking.soon();
                 }
                 Event::Hinted => self.looking.soon(),
@@ -271,6 +277,7 @@ impl Fleet {
         let charged = view.controls.iter().filter(|(group, _)| self.charges.get(group).is_some());
         self.controls.extend(charged.map(|(group, control)| (group.clone(), control.clone())));
         self.permit();
+        self.look_closer_after_a_change(&view);
         let (judged, wanted) = self.wanted(&view);
         let lost = |at: &GroupPartition, keeper: &KeeperHandle| {
             let as_wanted = |wanted: &Wanted| wanted.topic_id == keeper.topic_id && Arc::ptr_eq(&wanted.group, &keeper.group);
@@ -286,6 +293,19 @@ impl Fleet {
         if taken > 0 || let_go > 0 {
             info!(taken, let_go, now = self.kept.staying(), "the partitions that this process is to serve changed");
         }
+    }
+
+    /// Who left may have owned something that is to be another's.
+    fn look_closer_after_a_change(&mut self, view: &View) {
+        let crew = view.crew();
+        if self.crew == crew {
+            return;
+        }
+        self.crew = crew;
+        for (group, topic, _) in self.charges.topics(|_, _| true) {
+            self.vacancies.suspect(group, topic);
+        }
+        self.looking.soon();
     }
 
     /// Of the groups about which everything is known: what is not known changes nothing.
@@ -374,7 +394,7 @@ impl Fleet {
                 biased;
                 _ = self.lease.changed() => self.permit(),
                 Err(error) = &mut withdrawing => warn!(%error, "the other members do not know yet that this process leaves the fleet"),
-                ended = self.kept.next_ended() => self.kept.ended(ended),
+                ended = self.kept.next_ended() => drop(self.kept.ended(ended)),
             }
         }
         self.publish();

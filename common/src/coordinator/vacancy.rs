@@ -5,7 +5,7 @@
 //! whoever claims first owns, and keeps the partition until the node by which the one who was passed
 //! over is in the fleet is another one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -44,7 +44,11 @@ pub struct Look<'a> {
 
 /// Where turns have passed, or may.
 #[derive(Default)]
-pub struct Vacancies(HashMap<GroupPartition, Case>);
+pub struct Vacancies {
+    cases: HashMap<GroupPartition, Case>,
+    /// Something of these may have lost its owner since they were looked at.
+    suspected: HashSet<(GroupName, Topic)>,
+}
 
 #[derive(Default)]
 struct Case {
@@ -78,14 +82,17 @@ impl Vacancies {
         holding: impl Fn(&GroupPartition) -> Holding,
     ) -> Vec<Partition> {
         let assigned = assign::owners(look.members, group, topic, partitions);
+        if vacant.is_some() {
+            self.suspected.remove(&(group.clone(), topic.clone()));
+        }
         let mut mine = Vec::new();
         for (partition, first) in (0..).map(Partition).zip(assigned) {
             let at = GroupPartition { group: group.clone(), topic: topic.clone(), partition };
             let known = vacant.map(|vacant| vacant.iter().find(|vacant| vacant.partition == partition));
-            let mut case = self.0.remove(&at).unwrap_or_default();
+            let mut case = self.cases.remove(&at).unwrap_or_default();
             let is_mine = case.is_mine(look, &at, first, known, &holding);
             if case.vacant.is_some() || !case.passed_over.is_empty() {
-                self.0.insert(at, case);
+                self.cases.insert(at, case);
             }
             if is_mine {
                 mine.push(partition);
@@ -96,17 +103,23 @@ impl Vacancies {
 
     /// When the next turn may have passed.
     pub fn due(&self, patience: Duration) -> Option<Instant> {
-        self.0.values().filter_map(|case| Some(case.vacant.as_ref()?.since + patience)).min()
+        self.cases.values().filter_map(|case| Some(case.vacant.as_ref()?.since + patience)).min()
     }
 
-    /// Whether there is anything to wait for.
+    /// To be looked at soon: the time of whoever's turn it is begins with that.
+    pub fn suspect(&mut self, group: GroupName, topic: Topic) {
+        self.suspected.insert((group, topic));
+    }
+
+    /// Whether there is anything to wait for, or to look at.
     pub fn concern(&self, group: &GroupName, topic: &Topic) -> bool {
-        self.0.iter().any(|(at, case)| case.vacant.is_some() && at.group == *group && at.topic == *topic)
+        let suspected = self.suspected.contains(&(group.clone(), topic.clone()));
+        suspected || self.cases.iter().any(|(at, case)| case.vacant.is_some() && at.group == *group && at.topic == *topic)
     }
 
     /// No turn passes before all of the patience is over again: who asks cannot claim itself.
     pub fn put_off(&mut self, group: &GroupName, now: Instant) {
-        for (_, case) in self.0.iter_mut().filter(|(at, _)| at.group == *group) {
+        for (_, case) in self.cases.iter_mut().filter(|(at, _)| at.group == *group) {
             if let Some(vacant) = &mut case.vacant {
                 vacant.since = now;
             }
@@ -114,7 +127,8 @@ impl Vacancies {
     }
 
     pub fn retain(&mut self, concerns: impl Fn(&GroupName) -> bool) {
-        self.0.retain(|at, _| concerns(&at.group));
+        self.cases.retain(|at, _| concerns(&at.group));
+        self.suspected.retain(|(group, _)| concerns(group));
     }
 }
 
@@ -303,9 +317,19 @@ mod tests {
         let at = Scene::new("g", "t").at(0);
         assert!(watcher.vacancies.concern(&at.group, &at.topic));
         watcher.look(&second, 1, None, Holding::Nothing);
-        assert!(watcher.vacancies.0.is_empty() && !watcher.vacancies.concern(&at.group, &at.topic));
+        assert!(watcher.vacancies.cases.is_empty() && !watcher.vacancies.concern(&at.group, &at.topic));
         watcher.look(&second, 2, Some(7), Holding::Nothing);
         watcher.vacancies.retain(|_| false);
-        assert!(watcher.vacancies.0.is_empty());
+        assert!(watcher.vacancies.cases.is_empty());
+    }
+
+    #[test]
+    fn what_was_let_go_is_looked_at_until_that_was_done() {
+        let mut watcher = Watcher::of(&["a", "b"]);
+        let (second, at) = (watcher.second(), Scene::new("g", "t").at(0));
+        watcher.vacancies.suspect(at.group.clone(), at.topic.clone());
+        assert!(watcher.vacancies.concern(&at.group, &at.topic));
+        watcher.look(&second, 0, None, Holding::Nothing);
+        assert!(!watcher.vacancies.concern(&at.group, &at.topic), "it has an owner");
     }
 }

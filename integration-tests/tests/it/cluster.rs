@@ -20,6 +20,7 @@ mod fleet;
 mod growth;
 mod handover;
 mod kafka_away;
+mod next_in_rank;
 mod patience;
 mod records;
 mod restart;

@@ -80,25 +80,27 @@ impl Kept {
     }
 
     /// The next look starts a keeper anew if the partition is still wanted.
-    pub(super) fn ended(&mut self, ended: Ended) {
-        self.forget(ended);
+    pub(super) fn ended(&mut self, ended: Ended) -> Vec<GroupPartition> {
+        let mut forgotten = Vec::from_iter(self.forget(ended));
         while let Some(ended) = self.tasks.try_join_next_with_id() {
-            self.forget(ended);
+            forgotten.extend(self.forget(ended));
         }
         self.revision += 1;
+        forgotten
     }
 
-    fn forget(&mut self, ended: Ended) {
+    fn forget(&mut self, ended: Ended) -> Option<GroupPartition> {
         let id = match &ended {
             Ok((id, _)) => *id,
             Err(failed) => failed.id(),
         };
-        let Some(at) = self.of_tasks.remove(&id) else { return };
+        let at = self.of_tasks.remove(&id)?;
         if let Err(failed) = ended {
             error!(group = %at.group, topic = %at.topic, partition = at.partition.0, error = %failed,
                 "a partition's task failed, which is a fault in this program; the partition is claimed again");
         }
         self.keepers.remove(&at);
+        Some(at)
     }
 
     /// What is served, and under which epoch: only that can have been moved by somebody else.

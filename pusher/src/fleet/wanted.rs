@@ -28,6 +28,9 @@ pub(super) struct View {
     vacant: HashMap<(GroupName, Topic), Vec<Vacant>>,
 }
 
+/// Instances, each with its [`Member::entered`].
+pub(super) type Crew = Vec<(String, u64)>;
+
 /// What is served, under which epoch.
 pub(super) type Serving = (GroupPartition, Epoch);
 
@@ -49,6 +52,10 @@ pub(super) struct Wanted {
 }
 
 impl View {
+    pub(super) fn crew(&self) -> Crew {
+        self.members.iter().map(|member| (member.instance.clone(), member.entered)).collect()
+    }
+
     /// All or nothing: half a view would let partitions go that are still ours.
     pub(super) async fn read(coordinator: Arc<dyn Coordinator>, question: Question) -> Result<Self, CoordinatorError> {
         let Question { groups, known, first_looked_at, looked_at, vacant } = question;
