@@ -27,6 +27,7 @@ mod restart;
 mod series;
 mod session;
 mod timeouts;
+mod tries;
 mod zookeeper_away;
 
 const MS: Duration = Duration::from_millis(1);
