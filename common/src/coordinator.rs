@@ -223,7 +223,7 @@ pub trait Coordinator: Send + Sync + 'static {
     /// Changes whenever something a pusher decides by may have changed: a hint to read it afresh.
     fn hints(&self) -> watch::Receiver<u64>;
 
-    /// Whether this process may still work on what it owns. Tested before every attempt.
+    /// Whether this process may still work on what it owns, whichever of its sessions owns it. Tested before every attempt.
     fn lease(&self) -> Lease;
 
     /// What is missing before this coordinator can serve; empty when all is well. For `/readyz`.

@@ -7,8 +7,10 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::watch;
 
+pub use self::joint::{Joint, Share};
 pub use self::proofs::Proofs;
 
+mod joint;
 mod proofs;
 
 /// Of a lease that does not end by itself.
@@ -123,10 +125,21 @@ impl LeaseHolder {
     }
 
     fn hold(&self, until: u64) {
+        self.turn(|known| known.max(until));
+    }
+
+    /// It holds until then and no longer, whatever was said before.
+    fn set(&self, until: u64) {
+        self.turn(|_| until);
+    }
+
+    fn turn(&self, until: impl Fn(u64) -> u64) {
         self.term.send_if_modified(|term| {
-            let before = *term;
-            term.lapse(self.until.load(Ordering::Acquire));
-            self.until.fetch_max(until, Ordering::Release);
+            let (before, known) = (*term, self.until.load(Ordering::Acquire));
+            term.lapse(known);
+            // Only under the lock of the term is it written.
+            let until = until(known);
+            self.until.store(until, Ordering::Release);
             term.holds |= within(until);
             term.holds != before.holds || term.losses != before.losses
         });
@@ -144,7 +157,7 @@ impl LeaseHolder {
 
     /// It has ended, and the session may go on.
     pub fn lose(&self) {
-        self.until.fetch_min(millis(boot_time()), Ordering::AcqRel);
+        self.turn(|known| known.min(millis(boot_time())));
         self.lapse();
     }
 

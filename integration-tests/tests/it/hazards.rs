@@ -25,7 +25,7 @@
 //! | two replays 100 ms apart with `kill -9` of the owner and of the answering pusher | `replays` |
 //! | garbage in a cursor node | `zookeeper::interference`, `zookeeper::conformance` |
 //! | nodes deleted under traffic | `zookeeper::interference` |
-//! | all `ZooKeeper` servers restarted with 10,000 partitions owned | `zookeeper::limits` (with 2,000 of one session) |
+//! | all `ZooKeeper` servers restarted with 10,000 partitions owned | `zookeeper::limits` |
 
 use std::time::Duration;
 

@@ -25,6 +25,7 @@ mod metrics;
 mod pushers;
 mod servers;
 mod session;
+mod sessions;
 
 /// Long enough for a busy machine, short enough to wait for.
 const SESSION: Duration = Duration::from_secs(4);

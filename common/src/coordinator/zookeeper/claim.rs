@@ -6,6 +6,7 @@ use super::core::Core;
 use super::outcome::{Base, Node, Nodes, Owned};
 use super::paths;
 use super::servers::Watch;
+use super::sessions::{Room, Sessions};
 use super::wire::{Op, WriteError};
 use crate::ids::{Epoch, GroupPartition};
 
@@ -21,9 +22,8 @@ enum From {
     Former(Owned),
 }
 
-pub(super) async fn claim(core: Core, at: GroupPartition, log: Log) -> Result<Claim, ClaimError> {
-    let begun = at.clone();
-    let (session, instance) = core.ask(move |state| state.begin_claim(&begun)).await??;
+pub(super) async fn claim(sessions: Sessions, at: GroupPartition, log: Log) -> Result<Claim, ClaimError> {
+    let Room { core, session, instance } = sessions.room_for(&at).await?;
     let result = take(&core, session, &at, &log, &From::Nobody { instance }).await;
     finish(&core, session, at, result).await
 }

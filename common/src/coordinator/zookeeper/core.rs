@@ -30,12 +30,17 @@ pub(super) struct Core {
     hints: watch::Sender<u64>,
     stop: CancellationToken,
     metrics: Metrics,
+    marks: Arc<Marks>,
     shared: Arc<Shared>,
 }
 
-struct Shared {
+/// Of all sessions of a process: no two writes have the same mark.
+struct Marks {
     boot: Uuid,
     writes: AtomicU64,
+}
+
+struct Shared {
     /// Watched now: one watch for each node, however many ask. Held for a look, never over I/O.
     watched: Mutex<HashSet<String>>,
     /// Why this process is not in the fleet although it is to be.
@@ -44,16 +49,38 @@ struct Shared {
     joined: Notify,
 }
 
+impl Shared {
+    fn new(missing: Option<String>) -> Arc<Self> {
+        Arc::new(Self { watched: Mutex::default(), missing: watch::Sender::new(missing), joined: Notify::new() })
+    }
+}
+
 impl Core {
     pub(super) fn new(wire: Wire, asks: mpsc::Sender<Ask>, hints: watch::Sender<u64>, stop: CancellationToken, metrics: Metrics) -> Self {
-        let shared = Shared {
-            boot: Uuid::new_v4(),
-            writes: AtomicU64::new(0),
-            watched: Mutex::default(),
-            missing: watch::Sender::new(None),
-            joined: Notify::new(),
-        };
-        Self { wire, asks, hints, stop, metrics, shared: Arc::new(shared) }
+        let marks = Arc::new(Marks { boot: Uuid::new_v4(), writes: AtomicU64::new(0) });
+        Self { wire, asks, hints, stop, metrics, marks, shared: Shared::new(None) }
+    }
+
+    /// Of one more session of the same process, which is [not in](Self::is_in) yet.
+    pub(super) fn further(&self, wire: Wire, asks: mpsc::Sender<Ask>) -> Self {
+        let not_in = "another session with ZooKeeper is being opened".to_owned();
+        let (hints, metrics, marks) = (self.hints.clone(), self.metrics.clone(), self.marks.clone());
+        Self { wire, asks, hints, stop: self.stop.child_token(), metrics, marks, shared: Shared::new(Some(not_in)) }
+    }
+
+    pub(super) fn stop(&self) -> CancellationToken {
+        self.stop.clone()
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Waits so long until nothing is missing; `false`: it is, or the session has been closed.
+    pub(super) async fn is_in(&self, patience: Duration) -> bool {
+        let mut missing = self.shared.missing.subscribe();
+        let is_in = self.stop.run_until_cancelled(missing.wait_for(Option::is_none));
+        matches!(tokio::time::timeout(patience, is_in).await, Ok(Some(Ok(_))))
     }
 
     pub(super) fn metrics(&self) -> &Metrics {
@@ -81,7 +108,7 @@ impl Core {
 
     /// The mark of the next write of a pair.
     pub(super) fn next_writer(&self) -> Writer {
-        Writer { boot: self.shared.boot, number: self.shared.writes.fetch_add(1, Ordering::Relaxed) + 1 }
+        Writer { boot: self.marks.boot, number: self.marks.writes.fetch_add(1, Ordering::Relaxed) + 1 }
     }
 
     pub(super) fn hint(&self) {

@@ -10,7 +10,8 @@ use super::member::{decode, encode, registration};
 use super::outcome::Node;
 use super::paths;
 use super::servers::Watch;
-use super::wire::{Link, MAX_PACKET_BYTES, Op, WriteError};
+use super::state::Role;
+use super::wire::{Link, MAX_PACKET_BYTES, Op, WriteError, Written};
 
 /// Beyond the session timeout, until another process's node of our name must be gone.
 const GRACE: Duration = Duration::from_secs(5);
@@ -48,11 +49,15 @@ pub(super) fn join_again(core: &Core, session: i64, member: Member) {
         loop {
             // Who has left or withdrawn meanwhile stays away.
             let who = member.clone();
-            if !joining.ask(move |state| state.to_join_again() == Some(who)).await.unwrap_or(false) {
-                return;
-            }
-            match enter(&joining, session, &member, Some(&member), Patience::ForEver).await {
-                Ok(true) => return tracing::info!(instance = member.instance, "in the fleet again"),
+            let role = joining.ask(move |state| (state.to_join_again() == Some(who)).then(|| state.role())).await;
+            let entered = match role {
+                Ok(Some(Role::First)) => enter(&joining, session, &member, Some(&member), Patience::ForEver).await,
+                Ok(Some(Role::Further)) => enter_further(&joining, session).await,
+                Ok(None) | Err(_) => return,
+            };
+            match entered {
+                Ok(true) if role == Ok(Some(Role::First)) => return tracing::info!(instance = member.instance, "in the fleet again"),
+                Ok(true) => return tracing::info!(session = format!("{session:#x}"), "a further session with ZooKeeper takes partitions"),
                 // The session after this one joins by itself.
                 Ok(false) => return,
                 Err(error) => {
@@ -123,6 +128,26 @@ async fn enter(core: &Core, session: i64, member: &Member, before: Option<&Membe
     }
 }
 
+/// A further session has no node in the fleet: that its first write is acknowledged is enough.
+/// `false`: the session is over.
+async fn enter_further(core: &Core, session: i64) -> Result<bool, CoordinatorError> {
+    loop {
+        match core.write(session, &[Op::Exists { path: paths::FLEET.to_owned() }]).await {
+            Ok(Written { sent, .. }) => {
+                core.ask(move |state| state.joined(session, sent)).await?;
+                core.say_joined();
+                return Ok(true);
+            }
+            Err(WriteError::Conflict { .. }) => {
+                let Some(link) = core.wire.on(session).await else { return Ok(false) };
+                core.wire.make(&link, paths::FLEET).await?;
+            }
+            Err(WriteError::SessionOver) => return Ok(false),
+            Err(WriteError::Refused(error)) => return Err(error),
+        }
+    }
+}
+
 /// Of the registrations that did not fit into the first transaction: nobody decides by them.
 async fn write_rest(core: &Core, link: &Link, part: &[Op]) {
     for _ in 0..2 {
@@ -164,33 +189,29 @@ async fn entry(core: &Core, link: &Link, member: &Member, before: Option<&Member
 pub(super) async fn withdraw(core: Core) -> Result<(), CoordinatorError> {
     let asked = core.ask(|state| {
         state.withdraw();
-        (state.session, state.member.clone())
+        (state.session, state.member_nodes())
     });
-    let (Some(session), Some(member)) = asked.await? else { return Ok(()) };
-    let mut gone = vec![paths::member(&member.instance)];
-    gone.extend(member.groups.keys().map(|group| paths::id(group, &member.instance)));
-    let link = core.wire.link().await?;
-    for some in gone.chunks(MAX_DELETED) {
-        delete_mine(&core, &link, session, some).await?;
-    }
-    core.hint();
-    Ok(())
+    let (session, gone) = asked.await?;
+    delete_all(&core, session, gone).await
 }
 
 /// What it owns is given up as it was last committed: the pairs stand, the owner nodes go.
 pub(super) async fn leave(core: Core) -> Result<(), CoordinatorError> {
     let asked = core.ask(|state| {
-        let of = (state.session, state.member.clone(), state.owned());
+        let mut gone = state.member_nodes();
+        gone.extend(state.owned().iter().map(paths::owner));
         state.left();
-        of
+        (state.session, gone)
     });
-    let (Some(session), Some(member), owned) = asked.await? else { return Ok(()) };
-    let mut gone = vec![paths::member(&member.instance)];
-    gone.extend(member.groups.keys().map(|group| paths::id(group, &member.instance)));
-    gone.extend(owned.iter().map(paths::owner));
+    let (session, gone) = asked.await?;
+    delete_all(&core, session, gone).await
+}
+
+async fn delete_all(core: &Core, session: Option<i64>, gone: Vec<String>) -> Result<(), CoordinatorError> {
+    let Some(session) = session.filter(|_| !gone.is_empty()) else { return Ok(()) };
     let link = core.wire.link().await?;
     for some in gone.chunks(MAX_DELETED) {
-        delete_mine(&core, &link, session, some).await?;
+        delete_mine(core, &link, session, some).await?;
     }
     core.hint();
     Ok(())

@@ -26,7 +26,11 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         let Self { sessions, connected, disconnections, sessions_lost, foreign_consumers } = metrics.clone();
-        registry.register("zookeeper_sessions", "Sessions with ZooKeeper that this process wants, one for each ensemble", sessions);
+        registry.register(
+            "zookeeper_sessions",
+            "Sessions with ZooKeeper that this process wants, one for each ensemble, and more where it owns too much for one",
+            sessions,
+        );
         registry.register("zookeeper_connected", "Of these, how many are connected", connected);
         registry.register("zookeeper_disconnections", "Connections to ZooKeeper that were lost", disconnections);
         registry.register("zookeeper_sessions_lost", "Sessions that ZooKeeper ended, and with them what they owned", sessions_lost);

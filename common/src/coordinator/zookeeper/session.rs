@@ -2,6 +2,7 @@
 //! that it lives. All state of the session is changed here and nowhere else.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
@@ -9,11 +10,12 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error, SessionState};
 
 use super::super::lease::boot_time;
+use super::core::Core;
 use super::metrics::Presence;
 use super::servers::{Door, Opened, States};
-use super::state::State;
+use super::state::{Role, State};
 use super::wire::{Link, Op, Status, WriteError};
-use super::{Core, Ensemble, fleet};
+use super::{Ensemble, fleet};
 
 /// Between two tries to connect that failed at once.
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
@@ -33,7 +35,7 @@ enum Connection<D: Door> {
 }
 
 pub(super) struct Session<D: Door> {
-    door: D,
+    door: Arc<D>,
     ensemble: Ensemble,
     state: State,
     core: Core,
@@ -52,7 +54,7 @@ pub(super) struct Ends {
 }
 
 impl<D: Door> Session<D> {
-    pub(super) fn new(door: D, ensemble: Ensemble, state: State, core: Core, ends: Ends) -> Self {
+    pub(super) fn new(door: Arc<D>, ensemble: Ensemble, state: State, core: Core, ends: Ends) -> Self {
         let presence = core.metrics().session();
         Self { door, ensemble, state, core, presence, ends, former: None, proof: None }
     }
@@ -129,8 +131,13 @@ impl<D: Door> Session<D> {
         if self.state.member.is_some() {
             self.core.say_missing(Some("this process is not in the fleet: its session is over".to_owned()));
         }
-        tracing::error!(ensemble = %self.ensemble, partitions = lost,
-            "the ZooKeeper session is over: nothing is owned any more; a new one is opened, and the fleet is joined again");
+        match self.state.role() {
+            Role::First => tracing::error!(ensemble = %self.ensemble, partitions = lost,
+                "the ZooKeeper session is over: nothing is owned any more; a new one is opened, and the fleet is joined again"),
+            Role::Further => tracing::error!(ensemble = %self.ensemble, partitions = lost,
+                "a further ZooKeeper session is over: what was owned under it is owned no more, and what is owned under the others is \
+                given up and taken again; a new one is opened"),
+        }
         self.ends.status.send_replace(Status { trouble: "the session is over; a new one is being opened".into(), ..Status::default() });
         self.core.hint();
     }
@@ -189,11 +196,8 @@ impl<D: Door> Session<D> {
         self.proof = Some(proof);
         let (core, member, path) = (self.core.clone(), member.clone(), self.state.proof_path());
         self.core.background(async move {
-            if let Err(WriteError::Conflict { .. }) = core.write(session, &[Op::Exists { path }]).await {
-                tracing::error!(
-                    instance = member.instance,
-                    "this process's node in the fleet was deleted by somebody else; it is made again"
-                );
+            if let Err(WriteError::Conflict { .. }) = core.write(session, &[Op::Exists { path: path.clone() }]).await {
+                tracing::error!(instance = member.instance, path, "this node was deleted by somebody else; it is made again");
                 fleet::join_again(&core, session, member);
                 // Not at once again, while that is under way.
                 tokio::time::sleep(RECONNECT_PAUSE).await;

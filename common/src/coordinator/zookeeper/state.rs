@@ -1,19 +1,43 @@
-//! What this process owns, under which session: decided here, without I/O.
+//! What this process owns under one session: decided here, without I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use super::super::lease::{Proofs, boot_time};
-use super::super::{ClaimError, CommitError, CoordinatorError, LeaseHolder, Member};
+use super::super::lease::{Proofs, Share, boot_time};
+use super::super::{ClaimError, CommitError, CoordinatorError, Member};
 use super::outcome::Owned;
 use super::paths;
 use crate::ids::{Epoch, GroupPartition};
 
 /// The ephemeral paths of one session. Its end writes all of them in one transaction, and one of
 /// more than 1 MiB can take an ensemble down for good.
-const MAX_PATH_BYTES: usize = 512 * 1024;
+pub(super) const MAX_PATH_BYTES: usize = 512 * 1024;
+
+/// What a session is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Role {
+    /// It says that this process is in the fleet, and owns partitions.
+    First,
+    /// It owns the partitions for which those before it have no room.
+    Further,
+}
+
+/// Why a claim does not begin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Refused {
+    /// Not under this session; under another one it may.
+    NoRoom,
+    Because(ClaimError),
+}
+
+impl<E: Into<ClaimError>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self::Because(error.into())
+    }
+}
 
 pub(super) struct State {
+    role: Role,
     pub(super) session: Option<i64>,
     /// As the servers granted it.
     timeout: Duration,
@@ -33,16 +57,22 @@ pub(super) struct State {
     owner_bytes: usize,
     /// Of what says that this process is in the fleet.
     member_bytes: usize,
-    lease: LeaseHolder,
+    /// Of `owner_bytes` and `member_bytes` together.
+    max_path_bytes: usize,
+    lease: Share,
     proofs: Proofs,
     /// Send time of the last acknowledged write.
     pub(super) last_write: Duration,
+    /// When something was last claimed or given up.
+    last_use: Duration,
 }
 
 impl State {
-    pub(super) fn new(lease: LeaseHolder, chroot_bytes: usize) -> Self {
+    pub(super) fn new(lease: Share, chroot_bytes: usize, max_path_bytes: usize) -> Self {
         Self {
+            role: Role::First,
             chroot_bytes,
+            max_path_bytes,
             owner_bytes: 0,
             member_bytes: 0,
             session: None,
@@ -56,7 +86,17 @@ impl State {
             lease,
             proofs: Proofs::default(),
             last_write: Duration::ZERO,
+            last_use: boot_time(),
         }
+    }
+
+    /// Of one more session of the same member.
+    pub(super) fn further(member: Member, lease: Share, chroot_bytes: usize, max_path_bytes: usize) -> Self {
+        Self { role: Role::Further, member: Some(member), ..Self::new(lease, chroot_bytes, max_path_bytes) }
+    }
+
+    pub(super) fn role(&self) -> Role {
+        self.role
     }
 
     /// A new one, or the same again; the servers were asked for it no earlier than `asked`.
@@ -97,17 +137,32 @@ impl State {
         }
     }
 
+    /// A further session that was withdrawn meanwhile stays so.
     pub(super) fn joined(&mut self, session: i64, sent: Duration) {
-        if self.session == Some(session) {
+        if self.session == Some(session) && (self.role == Role::First || self.to_join_again().is_some()) {
             self.joined = Some(session);
             self.withdrawn = false;
+            self.last_use = boot_time();
             self.acknowledged(session, sent);
+            self.lease.enter();
         }
     }
 
     /// Not in the fleet any more; the lease goes on, and so does what is owned.
     pub(super) fn withdraw(&mut self) {
         self.withdrawn = true;
+    }
+
+    /// `true`: nothing has been owned for so long, or nothing is to be any more, and nothing will be.
+    pub(super) fn retire(&mut self, idle_for: Duration) -> bool {
+        let idle = self.withdrawn || self.last_use + idle_for <= boot_time();
+        if self.role == Role::First || !idle || !self.owned.is_empty() || !self.busy.is_empty() {
+            return false;
+        }
+        self.withdrawn = true;
+        self.joined = None;
+        self.lease.withdraw();
+        true
     }
 
     pub(super) fn left(&mut self) {
@@ -126,10 +181,17 @@ impl State {
 
     /// What exists as long as this process is well.
     pub(super) fn proof_path(&self) -> String {
-        match &self.member {
-            Some(member) if !self.withdrawn => paths::member(&member.instance),
-            _ => paths::FLEET.to_owned(),
+        match (&self.member, self.role) {
+            (Some(member), Role::First) if !self.withdrawn => paths::member(&member.instance),
+            (Some(_) | None, Role::First | Role::Further) => paths::FLEET.to_owned(),
         }
+    }
+
+    /// What this session may have made besides owner nodes.
+    pub(super) fn member_nodes(&self) -> Vec<String> {
+        let Some(member) = self.member.as_ref().filter(|_| self.role == Role::First) else { return Vec::new() };
+        let ids = member.groups.keys().map(|group| paths::id(group, &member.instance));
+        std::iter::once(paths::member(&member.instance)).chain(ids).collect()
     }
 
     /// Those of `unreadable` that were not named before.
@@ -157,26 +219,27 @@ impl State {
     }
 
     /// The session and the instance under which a partition may be claimed.
-    pub(super) fn begin_claim(&mut self, at: &GroupPartition) -> Result<(i64, String), ClaimError> {
+    pub(super) fn begin_claim(&mut self, at: &GroupPartition) -> Result<(i64, String), Refused> {
         let Some(member) = &self.member else {
             return Err(CoordinatorError::Refused(format!("{at} cannot be claimed before this process has joined the fleet")).into());
         };
-        if self.withdrawn {
-            return Err(CoordinatorError::Refused(format!("{at} cannot be claimed by a process that has withdrawn from the fleet")).into());
-        }
+        let instance = member.instance.clone();
         if self.owned.contains_key(at) {
-            return Err(ClaimError::Held(member.instance.clone()));
+            return Err(ClaimError::Held(instance).into());
+        }
+        match self.role {
+            Role::First if self.withdrawn => {
+                let refused = format!("{at} cannot be claimed by a process that has withdrawn from the fleet");
+                return Err(CoordinatorError::Refused(refused).into());
+            }
+            Role::Further if self.withdrawn => return Err(Refused::NoRoom),
+            Role::First | Role::Further => {}
         }
         let session = self.joined.ok_or_else(|| CoordinatorError::Unavailable("this process is not in the fleet yet".into()))?;
-        let instance = member.instance.clone();
         let bytes = self.path_bytes(&paths::owner(at));
-        if self.member_bytes + self.owner_bytes + bytes > MAX_PATH_BYTES {
-            let owned = self.owned.len();
-            return Err(CoordinatorError::Refused(format!(
-                "{at} cannot be claimed: the nodes of the {owned} partitions that this process owns take {MAX_PATH_BYTES} bytes of paths already, \
-                and the end of a session with more could take ZooKeeper down; let more processes share them"
-            ))
-            .into());
+        let is_full = self.member_bytes + self.owner_bytes + bytes > self.max_path_bytes;
+        if is_full && !self.busy.contains(at) {
+            return Err(Refused::NoRoom);
         }
         self.occupy(at)?;
         self.owner_bytes += bytes;
@@ -195,12 +258,12 @@ impl State {
     pub(super) fn begin_join(&mut self, member: &Member) -> Result<Option<Member>, CoordinatorError> {
         let ids: usize = member.groups.keys().map(|group| self.path_bytes(&paths::id(group, &member.instance))).sum();
         let bytes = self.path_bytes(&paths::member(&member.instance)) + ids;
-        if bytes > MAX_PATH_BYTES / 2 {
+        if bytes > self.max_path_bytes / 2 {
             let groups = member.groups.len();
             return Err(CoordinatorError::Refused(format!(
                 "the names of the {groups} groups that this process serves take {bytes} bytes of paths in ZooKeeper, and at most {} leave room for \
                 their partitions; let others serve some of them",
-                MAX_PATH_BYTES / 2
+                self.max_path_bytes / 2
             )));
         }
         self.member_bytes = bytes;
@@ -224,6 +287,7 @@ impl State {
 
     fn occupy(&mut self, at: &GroupPartition) -> Result<(), CoordinatorError> {
         if self.busy.insert(at.clone()) {
+            self.last_use = boot_time();
             return Ok(());
         }
         Err(CoordinatorError::Unavailable(format!("the write before this one to {at} is not answered yet")))
@@ -276,7 +340,7 @@ mod tests {
 
     use super::super::super::conformance::{Scene, member};
     use super::super::super::done::node::Writer;
-    use super::super::super::lease::{Lease, simulated};
+    use super::super::super::lease::{Joint, Lease, simulated};
     use super::super::outcome::Base;
     use super::*;
     use crate::ids::Offset;
@@ -290,8 +354,8 @@ mod tests {
     }
 
     fn joined() -> (State, Lease) {
-        let (holder, lease) = Lease::ending();
-        let mut state = State::new(holder, 0);
+        let (_, share, lease) = Joint::new();
+        let mut state = State::new(share, 0, MAX_PATH_BYTES);
         state.session_is(1, T, boot_time());
         state.member = Some(member("me"));
         state.joined(1, boot_time());
@@ -317,8 +381,8 @@ mod tests {
     #[test]
     fn who_waited_long_to_join_works_from_then_on() {
         for proves in [false, true] {
-            let (holder, lease) = Lease::ending();
-            let mut state = State::new(holder, 0);
+            let (_, share, lease) = Joint::new();
+            let mut state = State::new(share, 0, MAX_PATH_BYTES);
             let asked = boot_time();
             state.session_is(1, T, asked);
             for twelfth in 1..13 {
@@ -338,9 +402,9 @@ mod tests {
         let (mut state, _lease) = joined();
         let at = Scene::new("g", "t").at(0);
         state.begin_claim(&at).unwrap();
-        assert!(matches!(state.begin_claim(&at), Err(ClaimError::Coordinator(_))));
+        assert!(matches!(state.begin_claim(&at), Err(Refused::Because(ClaimError::Coordinator(_)))));
         state.end(1, &at, Some(owned(5)));
-        assert_eq!(state.begin_claim(&at), Err(ClaimError::Held("me".into())));
+        assert_eq!(state.begin_claim(&at), Err(ClaimError::Held("me".into()).into()));
         state.begin_store(&at, Epoch(5)).unwrap();
         assert!(matches!(state.begin_store(&at, Epoch(5)), Err(CommitError::Coordinator(_))));
         assert_eq!(state.at_rest(&at, Epoch(5)), Some(None));
@@ -358,11 +422,11 @@ mod tests {
             state.begin_claim(&scene.at(1000 + number)).unwrap();
             state.end(1, &scene.at(1000 + number), Some(owned(5)));
         }
-        let refused = state.begin_claim(&scene.at(9999)).unwrap_err().to_string();
-        assert!(refused.contains(&format!("the {fits} partitions that this process owns")), "{refused}");
+        assert_eq!(state.begin_claim(&scene.at(9999)), Err(Refused::NoRoom));
+        assert_eq!(state.begin_claim(&scene.at(1000)), Err(ClaimError::Held("me".into()).into()), "which is not sent elsewhere");
         state.begin_store(&scene.at(1000), Epoch(5)).unwrap();
         state.end_unchanged(1, &scene.at(1000));
-        assert!(state.begin_claim(&scene.at(9999)).is_err(), "still owned");
+        assert_eq!(state.begin_claim(&scene.at(9999)), Err(Refused::NoRoom), "still owned");
         state.begin_store(&scene.at(1000), Epoch(5)).unwrap();
         state.end(1, &scene.at(1000), None);
         for _ in 0..2 {
@@ -393,11 +457,52 @@ mod tests {
         state.withdraw();
         assert!(lease.holds() && state.owns(&scene.at(0), Epoch(5)) && state.to_join_again().is_none());
         assert_eq!(state.proof_path(), "/mqgate/fleet");
-        assert!(matches!(state.begin_claim(&scene.at(1)), Err(ClaimError::Coordinator(CoordinatorError::Refused(_)))));
+        assert!(matches!(state.begin_claim(&scene.at(1)), Err(Refused::Because(ClaimError::Coordinator(CoordinatorError::Refused(_))))));
         state.begin_store(&scene.at(0), Epoch(5)).unwrap();
         state.joined(1, boot_time());
         assert_eq!(state.proof_path(), "/mqgate/fleet/me");
         state.begin_claim(&scene.at(1)).unwrap();
+    }
+
+    fn further(joint: &Joint) -> State {
+        let mut state = State::further(member("me"), joint.share(), 0, MAX_PATH_BYTES);
+        state.session_is(7, T, boot_time());
+        state.joined(7, boot_time());
+        state
+    }
+
+    #[test]
+    fn a_further_session_holds_owner_nodes_only_and_is_given_up_once_it_owns_nothing() {
+        let (joint, ..) = Joint::new();
+        let (mut state, at) = (further(&joint), Scene::new("g", "t").at(0));
+        assert!(state.member_nodes().is_empty() && state.proof_path() == "/mqgate/fleet");
+        assert!(!state.retire(T), "it was opened just now");
+        assert_eq!(state.begin_claim(&at), Ok((7, "me".into())));
+        assert!(!state.retire(Duration::ZERO));
+        state.end(7, &at, Some(owned(5)));
+        assert!(!state.retire(Duration::ZERO));
+        state.begin_store(&at, Epoch(5)).unwrap();
+        state.end(7, &at, None);
+        assert!(!state.retire(T) && state.retire(Duration::ZERO));
+        assert_eq!(state.begin_claim(&at), Err(Refused::NoRoom), "nobody claims under a session that is being closed");
+        state.joined(7, boot_time());
+        assert_eq!((state.next_proof(), state.begin_claim(&at)), (None, Err(Refused::NoRoom)));
+        let (mut first, _lease) = joined();
+        assert!(!first.retire(Duration::ZERO), "it is in the fleet by it");
+    }
+
+    #[test]
+    fn a_further_session_takes_nothing_more_once_the_process_withdraws() {
+        let (joint, ..) = Joint::new();
+        let (mut state, scene) = (further(&joint), Scene::new("g", "t"));
+        state.begin_claim(&scene.at(0)).unwrap();
+        state.end(7, &scene.at(0), Some(owned(5)));
+        state.withdraw();
+        assert_eq!(state.begin_claim(&scene.at(1)), Err(Refused::NoRoom));
+        assert!(!state.retire(T) && state.owns(&scene.at(0), Epoch(5)));
+        state.begin_store(&scene.at(0), Epoch(5)).unwrap();
+        state.end(7, &scene.at(0), None);
+        assert!(state.retire(T), "at once");
     }
 
     #[test]
@@ -408,6 +513,6 @@ mod tests {
         state.left();
         state.end(1, &at, Some(owned(5)));
         assert!(state.owned().is_empty() && !lease.holds());
-        assert!(matches!(state.begin_claim(&at), Err(ClaimError::Coordinator(CoordinatorError::Refused(_)))));
+        assert!(matches!(state.begin_claim(&at), Err(Refused::Because(ClaimError::Coordinator(CoordinatorError::Refused(_))))));
     }
 }

@@ -1,6 +1,6 @@
-//! C64: many partitions on one session, many watches, values that no server takes.
+//! C64: many partitions of one process, many watches, values that no server takes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use common::coordinator::{
@@ -11,9 +11,13 @@ use futures_util::{StreamExt, stream};
 use integration_tests::relay::Relay;
 use integration_tests::wait;
 
+use super::sessions::{assert_bounded, ephemerals};
 use super::{SESSION, World, at, commit, log, member, open, settle};
 
-const PARTITIONS: u32 = 2000;
+/// Of one process: three sessions with names of this length.
+const PARTITIONS: u32 = 10_000;
+/// Of them, those that another process waits for.
+const WAITED_FOR: u32 = 2000;
 /// As many claims are under way as of a pusher that starts.
 const AT_ONCE: usize = 256;
 
@@ -29,13 +33,20 @@ async fn all_claimed(coordinator: &ZooKeeperCoordinator) -> Vec<Commit> {
     claims.buffered(AT_ONCE).collect().await
 }
 
+/// As a pusher does: few at a time.
+async fn all_stored(coordinator: &ZooKeeperCoordinator, commits: &[Commit]) {
+    for some in commits.chunks(1000) {
+        coordinator.commit(some).await.into_iter().for_each(|stored| assert_eq!(stored, Ok(())));
+    }
+}
+
 fn watches(of: &str) -> u32 {
     let total = of.lines().find_map(|line| line.strip_prefix("Total watches:"));
     total.unwrap().trim().parse().unwrap()
 }
 
 #[tokio::test]
-async fn two_thousand_partitions_on_one_session_outlive_a_reconnect_and_watches_are_bounded() {
+async fn ten_thousand_partitions_of_one_process_outlive_a_restart_of_all_servers_and_watches_are_bounded() {
     let world = World::fresh().await;
     let mut servers = integration_tests::zookeeper::ZooKeeper::start().await;
     let relay = Relay::start(servers.addr(0)).await;
@@ -44,13 +55,15 @@ async fn two_thousand_partitions_on_one_session_outlive_a_reconnect_and_watches_
     let birth = Birth { topic_id: None, start: vec![Offset(0); PARTITIONS as usize] };
     owner.birth(&at().group, &partition(0).topic, birth, &[]).await.unwrap();
     let commits = all_claimed(&owner).await;
-    let stored = |answers: Vec<Result<(), _>>| answers.into_iter().for_each(|answer| assert_eq!(answer, Ok(())));
-    stored(owner.commit(&commits).await);
+    all_stored(&owner, &commits).await;
+    let sessions = ephemerals(&world, &servers).await;
+    assert_bounded(&sessions);
+    assert_eq!(sessions.len(), 3, "{:?}", sessions.keys());
 
     let relayed = Relay::start(servers.addr(0)).await;
     let waiting = open(world.options(&relayed.addr().to_string()));
     settle(&waiting, "waiting").await;
-    let refused = stream::iter(0..PARTITIONS).map(|number| {
+    let refused = stream::iter(0..WAITED_FOR).map(|number| {
         let waiting = &waiting;
         async move { waiting.claim(&partition(number), log()).await }
     });
@@ -69,7 +82,7 @@ async fn two_thousand_partitions_on_one_session_outlive_a_reconnect_and_watches_
         assert!(owner.missing().is_empty() && waiting.missing().is_empty(), "it connects once, and not in a loop");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    stored(owner.commit(&commits).await);
+    all_stored(&owner, &commits).await;
     assert_eq!(owner.moved(&commits.iter().map(|commit| (commit.at.clone(), commit.epoch)).collect::<Vec<_>>()).await, Ok(vec![]));
 
     // The servers go and come back: every session has its whole time again.
@@ -78,32 +91,13 @@ async fn two_thousand_partitions_on_one_session_outlive_a_reconnect_and_watches_
         (owner.missing().is_empty() && waiting.missing().is_empty()).then_some(())
     })
     .await;
-    stored(owner.commit(&commits).await);
+    all_stored(&owner, &commits).await;
+
+    assert_eq!(ephemerals(&world, &servers).await.values().map(BTreeSet::len).sum::<usize>(), PARTITIONS as usize + 4, "and two members");
 
     // The end of a partition beyond the watches is found by the next try.
-    owner.leave().await.unwrap();
-    wait::until("the last one is free", SESSION, async || waiting.claim(&partition(PARTITIONS - 1), log()).await.ok()).await;
-}
-
-/// The end of a session deletes all of its nodes in one transaction, which must not become too large.
-#[tokio::test]
-async fn one_session_takes_no_more_than_servers_can_end() {
-    let world = World::fresh().await;
-    let coordinator = world.member("one").await;
-    let long = |number| GroupPartition { topic: Topic::new(&"t".repeat(249)).unwrap(), partition: Partition(number), ..at() };
-    let birth = Birth { topic_id: None, start: Vec::new() };
-    coordinator.birth(&at().group, &long(0).topic, birth, &[]).await.unwrap();
-    let claims = stream::iter(0..2000).map(|number| {
-        let coordinator = &coordinator;
-        async move { coordinator.claim(&long(number), log()).await }
-    });
-    let claims: Vec<_> = claims.buffered(AT_ONCE).collect().await;
-    let taken = claims.iter().filter(|claim| claim.is_ok()).count();
-    assert!((1500..1900).contains(&taken), "{taken}");
-    let Some(Err(refused)) = claims.last() else { panic!("it was taken") };
-    assert!(refused.to_string().contains("let more processes share them"), "{refused}");
-    assert!(coordinator.missing().is_empty() && coordinator.lease().holds());
-    coordinator.leave().await.unwrap();
+    owner.release(&commits[WAITED_FOR as usize - 1]).await.unwrap();
+    wait::until("the last one is free", SESSION, async || waiting.claim(&partition(WAITED_FOR - 1), log()).await.ok()).await;
 }
 
 #[tokio::test]

@@ -52,6 +52,8 @@ enum Why {
     LetGo,
     Moved,
     Over,
+    /// One of the process's sessions is: what is owned under the others is given up, too.
+    SessionOver,
     TopicGone,
 }
 
@@ -117,7 +119,7 @@ impl Keeper {
             drop(work);
             match why {
                 Why::Over => return,
-                Why::LetGo | Why::TopicGone => return self.release(last).await,
+                Why::LetGo | Why::SessionOver | Why::TopicGone => return self.release(last).await,
                 Why::Moved => match self.adopt(claim.epoch).await {
                     Some(adopted) => (claim, log) = adopted,
                     None => return,
@@ -215,6 +217,10 @@ impl<'a> Work<'a> {
         loop {
             if self.pusher.log(self.partition).topic_id != self.log.topic_id {
                 return Why::TopicGone;
+            }
+            // A program that breaks a rule may not know.
+            if self.lease.losses().sessions > self.sessions && self.pusher.broken.is_none() {
+                return Why::SessionOver;
             }
             if !self.may_work() {
                 self.cut();

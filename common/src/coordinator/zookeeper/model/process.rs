@@ -22,6 +22,8 @@ use crate::coordinator::vacancy::{Holding, Look, Vacancies};
 use crate::coordinator::{Birth, Coordinator, CoordinatorError, Log, Member, MemberGroup, Vacant, conformance};
 use crate::ids::GroupPartition;
 
+/// Room for the member and two partitions: who owns three has two sessions, unless a rule is broken on purpose.
+const MAX_PATH_BYTES: usize = 94;
 const TICK: Duration = Duration::from_secs(10);
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
@@ -44,8 +46,9 @@ impl Process {
         let ensemble = Ensemble::parse("simulated:1").unwrap();
         let options = Options { ensemble, session_timeout: SESSION, digest: None, acl: AclMode::Open };
         let door = SimulatedDoor { world: world.clone(), peer, instance: instance.to_owned(), broken };
+        let max_path_bytes = if broken.is_none() { MAX_PATH_BYTES } else { usize::MAX };
         let inside = runtime.enter();
-        let coordinator = ZooKeeperCoordinator::through(door, options, &Metrics::default());
+        let coordinator = ZooKeeperCoordinator::through(door, options, &Metrics::default(), max_path_bytes);
         drop(inside);
         let pusher = Arc::new(Pusher {
             world: world.clone(),
