@@ -104,7 +104,7 @@ async fn a_hundred_thousand_that_wait_are_not_held_and_move_between_pushers_with
     assert!(grown < 60 << 20, "{} MiB more for 100 MB that wait", grown >> 20);
     assert_eq!(b.terminate(Duration::from_secs(10)).await.code(), Some(0), "{}", b.log());
     cluster.until_owned("g", &topic, 6, &["a"], TAKEN_OVER).await;
-    receiver.until_count(RECORDS, Duration::from_secs(50)).await;
+    receiver.until_count(RECORDS, Duration::from_secs(90)).await;
     cluster.until_cursors_at_end("g", &topic, Duration::from_secs(10)).await;
     let seen = receiver.seen();
     let early = seen.iter().filter(|s| clock.late_ms(s, DELAY) < 0).count();
