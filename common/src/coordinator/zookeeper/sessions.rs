@@ -134,7 +134,7 @@ impl Sessions {
                 return Ok(room);
             }
             for core in further {
-                if !core.is_in(self.patience).await {
+                if !self.is_in(&core).await {
                     return Err(unopened(at, &core.wire.trouble()));
                 }
                 if let Some(room) = begin_claim(&core, at).await? {
@@ -144,6 +144,13 @@ impl Sessions {
             self.open_another(known).await?;
         }
         Err(CoordinatorError::Unavailable(format!("there is no room for {at} in ZooKeeper at the moment")).into())
+    }
+
+    /// One that is being opened is waited for, unless it is known why it cannot be; not for as long as the claim is, which
+    /// is to say so.
+    async fn is_in(&self, core: &Core) -> bool {
+        let cannot = core.missing().is_some() && !core.wire.is_connected() && !core.wire.trouble().is_empty();
+        !cannot && core.is_in(self.patience / 2).await
     }
 
     /// Unless others have opened or closed one since.

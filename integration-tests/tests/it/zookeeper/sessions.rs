@@ -1,7 +1,7 @@
 //! More partitions than one session may hold: another one is opened, and each is written under its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::coordinator::{Birth, ClaimError, Commit, CommitError, Coordinator, ZooKeeperCoordinator};
 use common::ids::{GroupPartition, Partition, Topic};
@@ -23,12 +23,10 @@ fn long(number: u32) -> GroupPartition {
     GroupPartition { topic: Topic::new(&"t".repeat(249)).unwrap(), partition: Partition(number), ..at() }
 }
 
-async fn all_claimed(coordinator: &ZooKeeperCoordinator) -> Vec<Commit> {
-    let birth = Birth { topic_id: None, start: Vec::new() };
-    coordinator.birth(&at().group, &long(0).topic, birth, &[]).await.unwrap();
-    let claims = stream::iter(0..PARTITIONS).map(|number| async move {
-        let claim = coordinator.claim(&long(number), log()).await.unwrap();
-        Commit { at: long(number), ..commit(claim.epoch, 5) }
+async fn claim(coordinator: &ZooKeeperCoordinator, partitions: impl Iterator<Item = u32>) -> Vec<Result<Commit, ClaimError>> {
+    let claims = stream::iter(partitions).map(|number| async move {
+        let claim = coordinator.claim(&long(number), log()).await?;
+        Ok(Commit { at: long(number), ..commit(claim.epoch, 5) })
     });
     claims.buffered(AT_ONCE).collect().await
 }
@@ -71,10 +69,20 @@ impl Scene {
         let relay = Relay::start(world.servers.addr(0)).await;
         let one = ZooKeeperCoordinator::open(world.options(&relay.addr().to_string()), &metrics);
         settle(&one, "one").await;
-        let commits = all_claimed(&one).await;
+        let birth = Birth { topic_id: None, start: Vec::new() };
+        one.birth(&at().group, &long(0).topic, birth, &[]).await.unwrap();
         // The first session keeps its connection.
         relay.concern(1..u64::MAX);
-        Self { world, relay, one, scraped, commits }
+        Self { world, relay, one, scraped, commits: Vec::new() }
+    }
+
+    /// Those that are not; why one of them could not be.
+    async fn claim_all(&mut self) -> Option<String> {
+        let owned: BTreeSet<u32> = self.commits.iter().map(|commit| commit.at.partition.0).collect();
+        let (claimed, refused): (Vec<_>, Vec<_>) =
+            claim(&self.one, (0..PARTITIONS).filter(|number| !owned.contains(number))).await.into_iter().partition(Result::is_ok);
+        self.commits.extend(claimed.into_iter().flatten());
+        refused.into_iter().find_map(Result::err).map(|error| error.to_string())
     }
 
     /// What is owned under the first session, which is in the fleet, and under the second.
@@ -104,7 +112,16 @@ impl Scene {
 
 #[tokio::test]
 async fn what_one_session_may_not_hold_another_holds_and_each_is_written_under_its_own() {
-    let scene = Scene::new().await;
+    let mut scene = Scene::new().await;
+    scene.relay.both(Flow::Hold);
+    let reason = scene.claim_all().await.expect("one session holds them all");
+    assert!(reason.contains("needs another session with ZooKeeper") && reason.contains("524288 bytes"), "{reason}");
+    scene.relay.both(Flow::Pass);
+    let start = Instant::now();
+    while let Some(reason) = scene.claim_all().await {
+        assert!(start.elapsed() < SESSION * 3, "{reason}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     let (first, second) = scene.shared_out().await;
     assert!((1500..1900).contains(&first.len()) && !second.is_empty(), "{} and {}", first.len(), second.len());
     scene.scraped.until("mqgate_zookeeper_sessions 2").await;
@@ -128,7 +145,8 @@ async fn what_one_session_may_not_hold_another_holds_and_each_is_written_under_i
 /// The lease is of all sessions together: while one cannot show that it lives, nothing is attempted.
 #[tokio::test]
 async fn a_further_session_that_ends_alone_takes_its_partitions_with_it_and_no_others() {
-    let scene = Scene::new().await;
+    let mut scene = Scene::new().await;
+    assert_eq!(scene.claim_all().await, None);
     let (first, second) = scene.shared_out().await;
     scene.stores(&scene.commits, &Ok(())).await;
     let (lease, other) = (scene.one.lease(), scene.world.member("other").await);
