@@ -6,6 +6,11 @@
 //! birth, outcome and assignment. Simulated: the servers behind [`super::servers`], time, the log,
 //! receivers, and the least of a pusher that keeps partitions (`keeper`). Each process has a runtime
 //! of its own whose clock stands still, so a history is the same each time it is run.
+//!
+//! A server that is cut off from its leader goes on noting of which clients it heard, and once its
+//! connection carries again it first answers the pings that waited there (`Learner.ping`); or the
+//! connection is lost, and with it those of its clients, who ask the leader for their sessions anew
+//! (`Learner.shutdown`, `REVALIDATE`). No client stays connected to a server that has forgotten it.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};

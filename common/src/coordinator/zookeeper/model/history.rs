@@ -157,10 +157,13 @@ impl History {
         self.on_peer(slot, |world, peer| world.set_flow(peer, Flow::Isolated));
     }
 
+    /// It does what time has come for before anybody else does something: of a process that goes on
+    /// the attempts are cut by then, and no later than any other's begin.
     fn thaw(&mut self, slot: usize) {
         if let Some(process) = &mut self.processes[slot] {
-            self.world.lock().peers[process.peer].frozen = false;
             process.advance(Duration::ZERO, false);
+            process.run();
+            self.world.lock().peers[process.peer].frozen = false;
         }
     }
 

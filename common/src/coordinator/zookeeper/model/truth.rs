@@ -83,6 +83,8 @@ pub(super) struct Truth {
     order: BTreeMap<(usize, u64, u64), u64>,
     /// The last epoch of each partition whose owner node an old tool deleted: its owner may not know yet.
     disowned: BTreeMap<usize, u64>,
+    /// Both nodes were deleted, and no owner has written since.
+    unmoored: BTreeSet<usize>,
     /// A cursor that an old tool set beyond the end: whoever claims goes to the end, as it knew it.
     beyond: BTreeMap<usize, u64>,
     pub(super) turns: Turns,
@@ -169,7 +171,8 @@ impl Truth {
         let other = if what == "done" { "offsets" } else { "done" };
         if what != "owners" && tree.get(&path(other, partition)).is_none() {
             let end = self.log.end[partition];
-            self.ledgers[partition].skipped.extend(0..end);
+            self.ledgers[partition].acknowledged.extend(0..end);
+            self.unmoored.insert(partition);
         }
         let Some(cursor) = tree.get(&path("offsets", partition)).and_then(parsed) else { return };
         let of_another = topic_of(tree.get(&path("done", partition))).is_some_and(|topic| topic != self.log.topic_id());
@@ -225,6 +228,12 @@ impl Truth {
 
     fn replayed(&mut self, tree: &Tree, before: &Before, to: u64) {
         let (partition, from) = (before.partition, self.cursor_before(tree, before));
+        // Made anew, nodes have the versions of the first ones again: their owner may still go on
+        // from memory, on the account of who deleted both.
+        if before.owner.is_some() && self.unmoored.contains(&partition) {
+            self.ledgers[partition].skipped.extend(from..to);
+            return;
+        }
         let ledger = &mut self.ledgers[partition];
         ledger.skipped.extend(from..to);
         ledger.acknowledged.retain(|offset| *offset < to);
@@ -234,6 +243,7 @@ impl Truth {
 
     fn written(&mut self, tree: &Tree, session: i64, before: &Before, now: u64) {
         let partition = before.partition;
+        let unmoored = self.unmoored.remove(&partition);
         let topic = topic_of(tree.get(&path("done", partition)));
         if let Some(owner) = &before.owner
             && owner.owner != session
@@ -252,7 +262,7 @@ impl Truth {
         let fell = before.cursor.as_ref().and_then(parsed).filter(|from| *from > now);
         let anew = topic_of(before.done.as_ref()) != topic;
         let truncated = |from: &u64| *from > end || self.beyond.get(&partition) == Some(from);
-        if let Some(from) = fell.filter(|from| !anew && !truncated(from)) {
+        if let Some(from) = fell.filter(|from| !anew && !unmoored && !truncated(from)) {
             self.violated(6, || format!("the cursor of partition {partition} fell from {from} to {now}"));
         }
     }

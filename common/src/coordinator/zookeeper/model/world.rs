@@ -42,7 +42,8 @@ pub(super) enum Flow {
     /// Requests arrive, answers do not.
     Mute,
     /// They arrive, but the server is cut off from its leader: it answers pings, and reads with
-    /// what it knew, and passes no write on.
+    /// what it knew, and passes no write on. What it hears of its clients it keeps meanwhile
+    /// (`LearnerSessionTracker`), and the leader's pings wait in the same stream as all else.
     Isolated,
 }
 
@@ -257,18 +258,22 @@ impl World {
     }
 
     fn show(&mut self, peer: usize, session: i64) {
-        if self.peers[peer].flow != Flow::Isolated {
-            self.peers[peer].heard.insert(session);
-        }
+        self.peers[peer].heard.insert(session);
     }
 
     /// Every server that is not cut off tells its leader what it has heard.
     fn ping(&mut self) {
-        for peer in self.peers.iter_mut().filter(|peer| peer.flow != Flow::Isolated) {
-            for session in std::mem::take(&mut peer.heard) {
-                if let Some(heard) = self.sessions.get_mut(&session) {
-                    *heard = self.now;
-                }
+        for peer in 0..self.peers.len() {
+            if self.peers[peer].flow != Flow::Isolated {
+                self.tell(peer);
+            }
+        }
+    }
+
+    fn tell(&mut self, peer: usize) {
+        for session in std::mem::take(&mut self.peers[peer].heard) {
+            if let Some(heard) = self.sessions.get_mut(&session) {
+                *heard = self.now;
             }
         }
     }
@@ -319,7 +324,9 @@ impl World {
     pub(super) fn set_flow(&mut self, peer: usize, flow: Flow) {
         if flow == Flow::Isolated {
             self.fall_behind(peer);
-            self.peers[peer].heard.clear();
+        } else if self.peers[peer].flow == Flow::Isolated {
+            // The pings that waited are answered before any later answer reaches a client.
+            self.tell(peer);
         }
         if flow == Flow::Pass {
             self.catch_up(peer);
@@ -335,8 +342,12 @@ impl World {
         }
     }
 
-    /// The connection is reset. What was asked on it and not executed may still arrive.
+    /// The connection is reset. What was asked on it and not executed may still arrive. A server that
+    /// is cut off has lost its leader's connection too: it closes all others, and forgets what it heard.
     pub(super) fn cut(&mut self, peer: usize) {
+        if self.peers[peer].flow == Flow::Isolated {
+            self.peers[peer].heard.clear();
+        }
         let of = self.clients.iter().filter(|(_, client)| client.peer == peer).map(|(id, _)| *id);
         of.collect::<Vec<_>>().into_iter().for_each(|id| self.disconnect(id));
     }
@@ -425,13 +436,13 @@ impl World {
             return;
         }
         let heard = matches!(peer.flow, Flow::Pass | Flow::Isolated);
+        let arrives = peer.flow != Flow::Hold;
         match state {
             SessionState::SyncConnected => {
                 if heard {
                     client.last_contact = self.now;
                 }
-                let arrives = matches!(peer.flow, Flow::Pass | Flow::Mute);
-                let ended = arrives && !self.sessions.contains_key(&session);
+                let ended = matches!(peer.flow, Flow::Pass | Flow::Mute) && !self.sessions.contains_key(&session);
                 if ended || self.now - client.last_contact > LOST_AFTER {
                     self.disconnect(id);
                 } else if arrives {
