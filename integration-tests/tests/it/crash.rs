@@ -66,8 +66,8 @@ async fn kill_9_under_64_clients_loses_nothing_acknowledged_twenty_times() {
     gateway.until_caught_up("g", Duration::from_secs(20)).await;
     let seen = receiver.seen();
     let verdict = judge(&acked, &seen);
-    assert!(verdict.lost.is_empty(), "{} lost of {}: {:?}", verdict.lost.len(), acked.len(), verdict.lost.first());
-    assert!(verdict.altered.is_empty() && verdict.reordered.is_empty(), "{verdict:?}");
+    assert!(verdict.lost.is_empty(), "THE GUARANTEE IS BROKEN: {} lost of {}: {:?}", verdict.lost.len(), acked.len(), verdict.lost.first());
+    assert!(verdict.altered.is_empty() && verdict.reordered.is_empty(), "THE GUARANTEE IS BROKEN: {verdict:?}");
     for kill in &kills {
         let bad = repeated_too_much(&seen, *kill, COMMIT_INTERVAL + SLOWEST_COMMIT);
         assert!(bad.is_empty(), "{} records were repeated although done long before the crash: {:?}", bad.len(), bad.first());
@@ -185,7 +185,7 @@ async fn a_failed_sync_stops_writes_until_a_restart() {
     acked.push(producer.plain(Some("k"), &[], Bytes::from_static(b"again")).await.unwrap());
     gateway.until_caught_up("g", Duration::from_secs(5)).await;
     let verdict = judge(&acked, &receiver.seen());
-    assert!(verdict.lost.is_empty() && verdict.reordered.is_empty(), "{verdict:?}");
+    assert!(verdict.lost.is_empty() && verdict.reordered.is_empty(), "THE GUARANTEE IS BROKEN: {verdict:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -86,7 +86,7 @@ async fn a_group_pointed_at_another_cluster_gets_all_of_it() {
     let brokers = json!({"kafka": {"brokers": [there.kafka.brokers()]}});
     let _there = scene.setup("b").field("queue", brokers).start().await;
     let verdict = scene.until_delivered(&acked).await;
-    assert_eq!(verdict.lost, vec![]);
+    assert_eq!(verdict.lost, vec![], "THE GUARANTEE IS BROKEN");
     wait::until("the cursor at the end there", PATIENCE, || async { (scene.cluster.cursors("g", &scene.topic)[&0] == 30).then_some(()) })
         .await;
 }
