@@ -131,6 +131,11 @@ fn a_partition_that_is_given_back_to_who_cannot_claim_it_is_caught() {
 }
 
 #[test]
+fn a_pause_that_is_ignored_is_caught() {
+    caught(Broken::PauseIgnored, &[7]);
+}
+
+#[test]
 fn a_version_that_is_ignored_is_caught() {
     caught(Broken::VersionIgnored, &[1, 2, 3, 6]);
 }

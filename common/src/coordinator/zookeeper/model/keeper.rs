@@ -224,7 +224,7 @@ impl<'a> Work<'a> {
             }
             if !self.may_work() {
                 self.cut();
-            } else if !*paused.borrow_and_update() {
+            } else if !*paused.borrow_and_update() || self.pusher.broken == Some(Broken::PauseIgnored) {
                 self.begin();
             }
             let mut lease = self.lease.clone();

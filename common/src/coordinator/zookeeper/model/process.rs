@@ -221,6 +221,7 @@ impl Pusher {
 
     fn apply(self: &Arc<Self>, view: View, kept: &mut HashMap<usize, Kept>, keepers: &mut JoinSet<usize>, vacancies: &mut Vacancies) {
         self.paused.send_replace(view.paused);
+        self.world.lock().truth.has_read(self.peer, view.paused);
         let partitions = self.world.lock().truth.log().partitions();
         if self.is_unable() {
             vacancies.put_off(&at(0).group, Instant::now());
@@ -256,6 +257,9 @@ impl Pusher {
         let to = crate::ids::Offset(to.clamp(log.first.0, log.end.0));
         let (group, topic, partition) = (at(partition).group, at(partition).topic, at(partition).partition);
         let targets = vec![crate::coordinator::ReplayTarget { topic, partition, to, topic_id: log.topic_id }];
-        let _ = self.coordinator.replay(&crate::coordinator::Replay { group, id, asked_at: 1, targets }).await;
+        let replay = crate::coordinator::Replay { group, id, asked_at: 1, targets };
+        if self.coordinator.replay(&replay).await.is_ok() {
+            self.world.lock().truth.replay_answered(&replay.id);
+        }
     }
 }

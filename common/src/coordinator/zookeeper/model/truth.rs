@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 use super::super::super::done::node;
-use super::super::super::{Birth, Log, cursor};
+use super::super::super::{Birth, Control, Log, cursor};
 use super::super::wire::Op;
 use super::tree::{Tree, Znode};
 use super::turns::Turns;
@@ -87,6 +87,10 @@ pub(super) struct Truth {
     unmoored: BTreeSet<usize>,
     /// A cursor that an old tool set beyond the end: whoever claims goes to the end, as it knew it.
     beyond: BTreeMap<usize, u64>,
+    /// Processes that have read that the group is paused.
+    paused: BTreeSet<usize>,
+    /// Ids in the control node, ever.
+    replays: BTreeSet<String>,
     pub(super) turns: Turns,
     pub(super) violation: Option<String>,
 }
@@ -198,7 +202,10 @@ impl Truth {
     }
 
     pub(super) fn after(&mut self, tree: &Tree, session: i64, ops: &[Op], before: Vec<Before>) {
-        let replays = ops.iter().any(|op| op.path().ends_with("/control"));
+        let control = ops.iter().find(|op| op.path().ends_with("/control")).and_then(|op| tree.get(op.path()));
+        let replays = control.is_some();
+        self.replays
+            .extend(control.and_then(|node| serde_json::from_slice::<Control>(&node.data).ok()).into_iter().flat_map(|read| read.replays));
         for before in before {
             let partition = before.partition;
             let Some(now) = tree.get(&path("offsets", partition)).and_then(parsed) else { continue };
@@ -310,6 +317,17 @@ impl Truth {
         }
     }
 
+    pub(super) fn has_read(&mut self, peer: usize, paused: bool) {
+        let _ = if paused { self.paused.insert(peer) } else { self.paused.remove(&peer) };
+    }
+
+    /// With success: it stands.
+    pub(super) fn replay_answered(&mut self, id: &str) {
+        if !self.replays.contains(id) {
+            self.violated(6, || format!("replay {id} was answered, and nobody wrote it"));
+        }
+    }
+
     /// `alive`: of sessions; `frozen`: of processes.
     pub(super) fn attempt(
         &mut self,
@@ -321,6 +339,11 @@ impl Truth {
         let session = self.epochs.get(&(partition, epoch)).copied();
         if !session.is_some_and(alive) {
             self.violated(4, || format!("an attempt at offset {offset} of partition {partition} under a session that is over"));
+        }
+        if self.paused.contains(&peer) {
+            self.violated(7, || {
+                format!("process {peer} attempts offset {offset} of partition {partition} after it read that its group is paused")
+            });
         }
         let disowned = self.disowned.get(&partition).copied().unwrap_or(0);
         let same = |other: &&Attempt| {
@@ -352,6 +375,7 @@ impl Truth {
 
     /// With its process.
     pub(super) fn gone(&mut self, peer: usize) {
+        self.paused.remove(&peer);
         self.attempts.retain(|attempt| attempt.peer != peer);
     }
 

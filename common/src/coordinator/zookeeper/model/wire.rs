@@ -33,6 +33,8 @@ pub(super) enum Broken {
     NextNever,
     /// It gives what it took back to who could not take it.
     NextForgets,
+    /// Attempts begin although the group is paused.
+    PauseIgnored,
 }
 
 pub(super) struct SimulatedDoor {
