@@ -1,5 +1,5 @@
 //! Partitions that nobody owns although somebody is to: after a while the next in rank takes them, so
-//! that a member that cannot claim (cut off, crashing again and again) starves nobody.
+//! that a member that cannot claim starves nobody.
 //!
 //! Each member sees for itself whose turn has passed. That two see it at other times does no harm:
 //! whoever claims first owns, and keeps the partition until the node by which the one who was passed
