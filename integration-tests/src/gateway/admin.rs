@@ -39,6 +39,12 @@ impl Gateway {
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}: {text}"))
     }
 
+    /// `None` while the answer is a refusal, as it is when the queue does not answer yet.
+    pub async fn try_group(&self, name: &str) -> Option<Value> {
+        let answer = self.http.get(format!("http://{}/v1/groups/{name}", self.admin)).send().await.unwrap();
+        if answer.status().is_success() { answer.json().await.ok() } else { None }
+    }
+
     pub async fn group(&self, name: &str) -> Value {
         self.admin_get(&format!("/v1/groups/{name}")).await
     }
