@@ -244,7 +244,7 @@ async fn any_member_shows_every_partition_of_the_fleet_and_where_to_ask_for_more
     let receiver = Receiver::ok().await;
     let log = Log::new(&[("g", &receiver)]).await;
     let (a, b) = (Machine::start("a", &world, &log), Machine::start("b", &world, &log));
-    until_shared(&a, "g", &[("a", 6), ("b", 6)], TAKEOVER).await;
+    until_shared(&a, "g", &[("a", 6), ("b", 6)], 3 * TAKEOVER).await;
     log.post_all(0..100).await;
     receiver.until_done(100, TAKEOVER).await;
     let caught_up = async || {
