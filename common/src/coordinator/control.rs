@@ -1,6 +1,6 @@
 //! A group's control node: whether it is paused, and which replays it has seen.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use super::{Control, CoordinatorError, Replay};
 
@@ -29,7 +29,19 @@ impl Control {
 pub fn check(replay: &Replay) -> Result<(), CoordinatorError> {
     let Replay { group, id, targets, .. } = replay;
     if targets.len() > MAX_TARGETS {
-        return Err(too_large(replay, &format!("moves {} partitions, and at most {MAX_TARGETS}", targets.len())));
+        let mut topics: Vec<(&str, usize)> = Vec::new();
+        for target in targets {
+            match topics.iter_mut().find(|(topic, _)| *topic == target.topic.as_str()) {
+                Some((_, partitions)) => *partitions += 1,
+                None => topics.push((target.topic.as_str(), 1)),
+            }
+        }
+        let topics: Vec<String> = topics.iter().map(|(topic, partitions)| format!("{topic} ({partitions} partitions)")).collect();
+        return Err(CoordinatorError::Refused(format!(
+            "replay {id:?} of group {group} moves {} partitions, and at most {MAX_TARGETS} can be moved at once; nothing was moved; split it by topic: {}",
+            targets.len(),
+            topics.join(", ")
+        )));
     }
     let mut seen = HashSet::new();
     match targets.iter().find(|target| !seen.insert((&target.topic, target.partition))) {
@@ -41,19 +53,6 @@ pub fn check(replay: &Replay) -> Result<(), CoordinatorError> {
             )))
         }
     }
-}
-
-/// What a replay would be, and the most that can be moved at once.
-pub(super) fn too_large(Replay { group, id, targets, .. }: &Replay, what: &str) -> CoordinatorError {
-    let mut topics: BTreeMap<&str, usize> = BTreeMap::new();
-    for target in targets {
-        *topics.entry(target.topic.as_str()).or_default() += 1;
-    }
-    let topics: Vec<String> = topics.iter().map(|(topic, partitions)| format!("{topic} ({partitions} partitions)")).collect();
-    let topics = topics.join(", ");
-    CoordinatorError::Refused(format!(
-        "replay {id:?} of group {group} {what} can be moved at once; nothing was moved; split it by topic: {topics}"
-    ))
 }
 
 #[cfg(test)]

@@ -95,10 +95,7 @@ pub(super) async fn replay(core: Core, replay: Replay) -> Result<Replayed, Coord
         let (ops, moved) = transaction(&core, &replay, &stand);
         let mut all = vec![put_control(&path, &control.with_replay(replay.id.clone()), version)];
         all.extend(ops);
-        let bytes = core.wire.bytes(&all);
-        if bytes > MAX_PACKET_BYTES {
-            return Err(limits::too_large(&replay, &format!("writes {bytes} bytes to ZooKeeper, and at most {MAX_PACKET_BYTES}")));
-        }
+        check_size(&core, &all, || format!("replay {:?} of group {}; split it by topic or partition", replay.id, replay.group))?;
         match core.write(link.session, &all).await {
             Ok(_) => {
                 core.hint();

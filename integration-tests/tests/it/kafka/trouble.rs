@@ -21,7 +21,9 @@ fn impatient(kafka: &Kafka) -> Options {
 
 /// Every number that is in the partition under this key.
 async fn stored(queue: &KafkaQueue, topic: &Topic, key: &str) -> Vec<u64> {
-    let end = queue.watermarks(topic, P0).await.unwrap().end;
+    // Just after an outage it may be refused for a moment.
+    let end =
+        wait::until("the end of the partition", Duration::from_secs(10), async || Some(queue.watermarks(topic, P0).await.ok()?.end)).await;
     let mut reader = queue.open(topic, P0, Offset(0), Epoch(1)).await.unwrap();
     let records = read_to(&mut *reader, end.0).await.into_iter().map(|record| record.payload);
     let values = records.filter(|payload| payload.key.as_deref() == Some(key.as_bytes())).filter_map(|payload| payload.value);
