@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::message::OwnedMessage;
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -150,6 +151,19 @@ impl Kafka {
     /// `host:port`
     pub fn brokers(&self) -> String {
         self.addr.to_string()
+    }
+
+    /// The first record of a topic with one partition, which must be there already or come soon.
+    pub async fn first_record(&self, topic: &str) -> OwnedMessage {
+        let (mut config, topic) = (self.client_config(), topic.to_owned());
+        let read = move || {
+            let consumer: BaseConsumer = config.set("group.id", "reads-letters").create().unwrap();
+            let mut at = TopicPartitionList::new();
+            at.add_partition_offset(&topic, 0, Offset::Beginning).unwrap();
+            consumer.assign(&at).unwrap();
+            consumer.poll(Duration::from_secs(20)).expect("a record").unwrap().detach()
+        };
+        tokio::task::spawn_blocking(read).await.unwrap()
     }
 
     /// `host:port` of the relay before it.

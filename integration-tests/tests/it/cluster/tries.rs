@@ -3,9 +3,7 @@
 use integration_tests::cluster::fresh;
 use integration_tests::ledger::BROKEN;
 use integration_tests::receiver::Answer;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message};
-use rdkafka::{Offset, TopicPartitionList};
 use serde_json::json;
 
 use super::*;
@@ -103,16 +101,8 @@ fn assert_one_round(seen: &[Seen], killed: &[Instant]) {
 
 /// As the one letter says.
 async fn attempts_of_letter(cluster: &Cluster, letters: &str) -> String {
-    let (mut config, topic) = (cluster.kafka.client_config(), letters.to_owned());
-    let read = move || {
-        let consumer: BaseConsumer = config.set("group.id", "reads-letters").create().unwrap();
-        let mut at = TopicPartitionList::new();
-        at.add_partition_offset(&topic, 0, Offset::Beginning).unwrap();
-        consumer.assign(&at).unwrap();
-        let letter = consumer.poll(PATIENCE).expect("a letter").unwrap().detach();
-        let headers = letter.headers().unwrap();
-        let attempts = headers.iter().find(|header| header.key == "mqgate-dlq-attempts").and_then(|header| header.value);
-        String::from_utf8(attempts.unwrap().to_vec()).unwrap()
-    };
-    tokio::task::spawn_blocking(read).await.unwrap()
+    let letter = cluster.kafka.first_record(letters).await;
+    let headers = letter.headers().unwrap();
+    let attempts = headers.iter().find(|header| header.key == "mqgate-dlq-attempts").and_then(|header| header.value);
+    String::from_utf8(attempts.unwrap().to_vec()).unwrap()
 }

@@ -3,10 +3,8 @@
 use integration_tests::kafka::{Kafka, Version};
 use integration_tests::receiver::Answer;
 use integration_tests::wait::until_right;
-use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::message::{Headers, Message};
 use rdkafka::producer::{BaseRecord, Producer as _, ThreadedProducer};
-use rdkafka::{Offset, TopicPartitionList};
 
 use super::*;
 
@@ -56,18 +54,9 @@ async fn a_dead_letter_too_large_for_its_topic_loses_headers_and_nothing_else() 
 
 /// Key, value and the names of the headers.
 async fn first_of(kafka: &Kafka, topic: &str) -> (Vec<u8>, Vec<u8>, Vec<String>) {
-    let mut config = kafka.client_config();
-    let topic = topic.to_owned();
-    let read = move || {
-        let consumer: BaseConsumer = config.set("group.id", "reads-letters").create().unwrap();
-        let mut at = TopicPartitionList::new();
-        at.add_partition_offset(&topic, 0, Offset::Beginning).unwrap();
-        consumer.assign(&at).unwrap();
-        let letter = consumer.poll(PATIENCE).expect("a letter").unwrap().detach();
-        let names = letter.headers().map(|headers| headers.iter().map(|header| header.key.to_owned()).collect());
-        (letter.key().unwrap().to_vec(), letter.payload().unwrap().to_vec(), names.unwrap_or_default())
-    };
-    tokio::task::spawn_blocking(read).await.unwrap()
+    let letter = kafka.first_record(topic).await;
+    let names = letter.headers().map(|headers| headers.iter().map(|header| header.key.to_owned()).collect());
+    (letter.key().unwrap().to_vec(), letter.payload().unwrap().to_vec(), names.unwrap_or_default())
 }
 
 /// Hundreds of them have a record that fails; another group beside it notices nothing.
