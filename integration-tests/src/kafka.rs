@@ -153,15 +153,15 @@ impl Kafka {
         self.addr.to_string()
     }
 
-    /// The first record of a topic with one partition, which must be there already or come soon.
-    pub async fn first_record(&self, topic: &str) -> OwnedMessage {
+    /// The first record of a topic with one partition, which must be there or come within that time.
+    pub async fn first_record(&self, topic: &str, within: Duration) -> OwnedMessage {
         let (mut config, topic) = (self.client_config(), topic.to_owned());
         let read = move || {
             let consumer: BaseConsumer = config.set("group.id", "reads-letters").create().unwrap();
             let mut at = TopicPartitionList::new();
             at.add_partition_offset(&topic, 0, Offset::Beginning).unwrap();
             consumer.assign(&at).unwrap();
-            consumer.poll(Duration::from_secs(20)).expect("a record").unwrap().detach()
+            consumer.poll(within).expect("a record").unwrap().detach()
         };
         tokio::task::spawn_blocking(read).await.unwrap()
     }

@@ -101,7 +101,7 @@ fn assert_one_round(seen: &[Seen], killed: &[Instant]) {
 
 /// As the one letter says.
 async fn attempts_of_letter(cluster: &Cluster, letters: &str) -> String {
-    let letter = cluster.kafka.first_record(letters).await;
+    let letter = cluster.kafka.first_record(letters, PATIENCE).await;
     let headers = letter.headers().unwrap();
     let attempts = headers.iter().find(|header| header.key == "mqgate-dlq-attempts").and_then(|header| header.value);
     String::from_utf8(attempts.unwrap().to_vec()).unwrap()

@@ -54,7 +54,7 @@ async fn a_dead_letter_too_large_for_its_topic_loses_headers_and_nothing_else() 
 
 /// Key, value and the names of the headers.
 async fn first_of(kafka: &Kafka, topic: &str) -> (Vec<u8>, Vec<u8>, Vec<String>) {
-    let letter = kafka.first_record(topic).await;
+    let letter = kafka.first_record(topic, PATIENCE).await;
     let names = letter.headers().map(|headers| headers.iter().map(|header| header.key.to_owned()).collect());
     (letter.key().unwrap().to_vec(), letter.payload().unwrap().to_vec(), names.unwrap_or_default())
 }
