@@ -16,6 +16,7 @@ mod brokers;
 mod faults;
 mod lane;
 mod operator;
+mod orders;
 mod owners;
 mod processes;
 mod receivers;
@@ -53,15 +54,14 @@ impl Chaos {
             while began.elapsed() < self.duration {
                 tokio::time::sleep(PROGRESS.min(self.duration.saturating_sub(began.elapsed()))).await;
                 let (acked, requests) = (traffic.acked(), counts.iter().map(|count| *count.borrow()).sum::<usize>());
-                journal
-                    .note(&format!("{acked} messages acknowledged, {requests} requests received, {} faults over", journal.faults().len()));
+                journal.note(&format!("{acked} messages acknowledged, {requests} requests received, {} faults over", journal.over()));
             }
             end.cancel();
         };
         tokio::join!(watch, world.break_things(self.seed, &journal, &end));
         journal.note("no more faults; everything is healed, and what was acknowledged is waited for");
         let sent = traffic.stop().await;
-        let settled = world.settle(&sent, &journal.faults(), SETTLE).await;
+        let settled = world.settle(&sent, &journal.done(), SETTLE).await;
         if let Some(folder) = &self.logs {
             world.keep_logs(folder);
         }

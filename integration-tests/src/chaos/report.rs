@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Chaos;
-use super::faults::{Deed, Fault, Journal};
+use super::faults::{Deed, Done, Journal};
 use super::traffic::Sent;
 use super::verdict::{Case, Cause, Verdict, judge, takeover};
 use super::world::{Callback, World};
@@ -14,7 +14,7 @@ mod table;
 
 pub struct Report {
     chaos: Chaos,
-    faults: Vec<Fault>,
+    done: Done,
     acked: usize,
     refused: usize,
     unknown: usize,
@@ -28,26 +28,26 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(chaos: Chaos, journal: &Journal, sent: &Sent, world: &World, settled: Option<Duration>) -> Self {
-        let mut faults = journal.faults();
-        faults.sort_by_key(|fault| fault.from);
+        let mut done = journal.done();
+        done.faults.sort_by_key(|fault| fault.from);
         let owners = world.owners();
         let (mut groups, mut takeovers) = (Vec::new(), Vec::new());
         for Callback { group, receiver, senders, .. } in &world.callbacks {
             let passed = |topic: &str, partition, offset| world.cursor(group, topic, partition).is_some_and(|cursor| cursor > offset);
             receiver.look(|seen| {
-                let case = Case { group, seen, evidence: senders.evidence(), owners: &owners, faults: &faults };
+                let case = Case { group, seen, evidence: senders.evidence(), owners: &owners, done: &done };
                 groups.push((*group, judge(&case, sent, |acked| passed(&acked.topic, acked.partition, acked.offset))));
                 takeovers.extend(takeover::times(&case));
             });
         }
         let (acked, refused, unknown) = (sent.acked.len(), sent.refused, sent.unknown);
-        let replays = faults.iter().filter(|fault| fault.deed == Deed::Replay);
+        let replays = done.faults.iter().filter(|fault| fault.deed == Deed::Replay);
         let replayed = replays.map(|replay| bounds::within_reach(replay, sent)).sum();
-        Self { chaos, faults, acked, refused, unknown, groups, takeovers, replayed, settled }
+        Self { chaos, done, acked, refused, unknown, groups, takeovers, replayed, settled }
     }
 
     pub fn faults(&self) -> usize {
-        self.faults.len()
+        self.done.faults.len()
     }
 
     pub fn acked(&self) -> usize {
@@ -76,9 +76,19 @@ impl Report {
         self.sum(|verdict| verdict.repeats.values().sum())
     }
 
-    /// Nothing acknowledged is lost, no key is reordered.
+    /// Moved back over by a replay, and not delivered again.
+    pub fn not_replayed(&self) -> usize {
+        self.sum(|verdict| verdict.not_replayed.len())
+    }
+
+    /// Attempts of a group that was paused.
+    pub fn while_paused(&self) -> usize {
+        self.sum(|verdict| verdict.while_paused.len())
+    }
+
+    /// Nothing acknowledged is lost, no key is reordered, and what operators were told is done is done.
     pub fn keeps_the_guarantee(&self) -> bool {
-        self.lost() + self.reordered() + self.overlapping() == 0
+        self.lost() + self.reordered() + self.overlapping() + self.not_replayed() + self.while_paused() == 0
     }
 
     /// More repeats of one cause than may be. To which cause one belongs is a guess where faults overlap.

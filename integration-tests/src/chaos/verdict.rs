@@ -6,8 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use self::overlap::Overlaps;
+pub(super) use self::paused::READ_WITHIN;
 pub(super) use self::repeat::Cause;
-use super::faults::{Deed, Fault};
+pub(super) use self::replayed::not_replayed;
+use super::faults::{Deed, Done};
 use super::owners::Owners;
 use super::senders::Evidence;
 use super::traffic::Sent;
@@ -16,8 +18,10 @@ use crate::ledger::Acked;
 use crate::request::Seen;
 
 mod overlap;
+mod paused;
 mod progress;
 mod repeat;
+mod replayed;
 pub(super) mod takeover;
 #[cfg(test)]
 mod tests;
@@ -29,12 +33,12 @@ pub(super) struct Case<'a> {
     pub(super) seen: &'a [Seen],
     pub(super) evidence: Evidence,
     pub(super) owners: &'a Owners,
-    pub(super) faults: &'a [Fault],
+    pub(super) done: &'a Done,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
-    /// Acknowledged, never delivered, and passed by the cursor.
+    /// Acknowledged, and never delivered or only by a replay, although the cursor had passed it.
     pub(super) lost: Vec<String>,
     /// Acknowledged and not delivered yet: the cursor still waits for it.
     pub(super) late: Vec<String>,
@@ -42,30 +46,46 @@ pub(super) struct Verdict {
     pub(super) reordered: Vec<String>,
     pub(super) overlaps: Overlaps,
     pub(super) repeats: BTreeMap<Cause, usize>,
+    /// Acknowledged, moved back over by a replay, and not delivered after it.
+    pub(super) not_replayed: Vec<String>,
+    /// Attempts of a group that was paused, by owners that must have known.
+    pub(super) while_paused: Vec<String>,
+    /// From the answer to each pause to the last attempt before its end.
+    pub(super) obeyed: Vec<Duration>,
     /// Of each partition the longest time without a first success, while something waited for one.
     pub(super) pauses: BTreeMap<(String, u32), Duration>,
 }
 
 /// What was acknowledged, must be delivered to this group, and is not. Of a topic that was deleted, only what came
 /// after that must be.
-pub(super) fn missing<'a>(group: &str, seen: &[Seen], sent: &'a Sent, faults: &[Fault]) -> Vec<&'a Acked> {
-    let topics = topics_of(group);
-    let recreated = faults.iter().filter(|fault| fault.deed == Deed::RecreateTopic).map(|fault| fault.to).max();
+pub(super) fn missing<'a>(group: &str, seen: &[Seen], sent: &'a Sent, done: &Done) -> Vec<&'a Acked> {
     let delivered: HashSet<[u8; 16]> = seen.iter().filter(|seen| seen.succeeded()).map(|seen| crate::ledger::hash(&seen.body)).collect();
-    let wanted = sent.acked.iter().filter(|(acked, at)| {
+    wanted(group, sent, done).filter(|acked| !delivered.contains(&acked.digest)).collect()
+}
+
+fn wanted<'a>(group: &str, sent: &'a Sent, done: &Done) -> impl Iterator<Item = &'a Acked> {
+    let topics = topics_of(group);
+    let recreated = done.faults.iter().filter(|fault| fault.deed == Deed::RecreateTopic).map(|fault| fault.to).max();
+    let wanted = sent.acked.iter().filter(move |(acked, at)| {
         let excused = acked.topic == CHURN && recreated.is_some_and(|recreated| *at <= recreated);
         topics.contains(&acked.topic.as_str()) && !excused
     });
-    wanted.map(|(acked, _)| acked).filter(|acked| !delivered.contains(&acked.digest)).collect()
+    wanted.map(|(acked, _)| acked)
 }
 
 /// `passed` tells whether the group's cursor has passed a message.
 pub(super) fn judge(case: &Case, sent: &Sent, passed: impl Fn(&Acked) -> bool) -> Verdict {
     let name = |acked: &Acked| format!("{}/{} offset {}", acked.topic, acked.partition, acked.offset);
-    let (lost, late): (Vec<&Acked>, Vec<&Acked>) = missing(case.group, case.seen, sent, case.faults).into_iter().partition(|a| passed(a));
+    let Case { group, seen, done, .. } = *case;
+    let (lost, late): (Vec<&Acked>, Vec<&Acked>) = missing(group, seen, sent, done).into_iter().partition(|a| passed(a));
+    let saved = replayed::saved(case, sent).into_iter().map(|acked| format!("{}: only a replay brought it", name(acked)));
+    let (while_paused, obeyed) = paused::attempts(case);
     let mut verdict = Verdict {
-        lost: lost.into_iter().map(name).collect(),
+        lost: lost.into_iter().map(name).chain(saved).collect(),
         late: late.into_iter().map(name).collect(),
+        not_replayed: not_replayed(group, seen, sent, done).into_iter().map(name).collect(),
+        while_paused,
+        obeyed,
         overlaps: overlap::find(case),
         pauses: progress::pauses(case, sent),
         ..Verdict::default()

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::faults::{Fault, Journal};
+use super::faults::{Done, Journal};
 use super::lane::Lane;
 use super::owners::{self, Owners};
 use super::senders::Senders;
@@ -78,8 +78,11 @@ impl Callback {
         self.refusing.store(refuse, Ordering::Relaxed);
     }
 
-    fn misses_nothing(&self, sent: &Sent, faults: &[Fault]) -> bool {
-        self.receiver.look(|seen| verdict::missing(self.group, seen, sent, faults).is_empty())
+    fn misses_nothing(&self, sent: &Sent, done: &Done) -> bool {
+        let all = |seen: &[Seen]| {
+            verdict::missing(self.group, seen, sent, done).is_empty() && verdict::not_replayed(self.group, seen, sent, done).is_empty()
+        };
+        self.receiver.look(all)
     }
 
     fn config(&self) -> Value {
@@ -183,10 +186,10 @@ impl World {
     }
 
     /// Waits until all that must be delivered is; says how long that took, or that time was up.
-    pub(super) async fn settle(&self, sent: &Sent, faults: &[Fault], within: Duration) -> Option<Duration> {
+    pub(super) async fn settle(&self, sent: &Sent, done: &Done, within: Duration) -> Option<Duration> {
         let began = Instant::now();
         while began.elapsed() < within {
-            if self.callbacks.iter().all(|callback| callback.misses_nothing(sent, faults)) {
+            if self.callbacks.iter().all(|callback| callback.misses_nothing(sent, done)) {
                 return Some(began.elapsed());
             }
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -12,7 +12,7 @@ use crate::chaos::world::{COMMIT_INTERVAL, GROUPS, PUSHERS, SESSION, WORKERS, to
 impl Report {
     /// How many may be delivered again because of `cause`.
     pub(super) fn bound(&self, cause: Cause) -> usize {
-        let count = |kind: Kind, deeds: &[Deed]| self.faults.iter().filter(|f| f.kind == kind && deeds.contains(&f.deed)).count();
+        let count = |kind: Kind, deeds: &[Deed]| self.done.faults.iter().filter(|f| f.kind == kind && deeds.contains(&f.deed)).count();
         let of_one = WORKERS * GROUPS.len();
         let delivered = self.sum(|verdict| verdict.delivered);
         let done_within = |time: Duration| (delivered as f64 / self.chaos.duration.as_secs_f64() * time.as_secs_f64()) as usize;

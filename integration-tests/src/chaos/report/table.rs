@@ -16,12 +16,10 @@ const NAMED: usize = 5;
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Chaos { seed, duration, .. } = &self.chaos;
-        writeln!(f, "seed {seed}, {:.0} s of faults, {} faults", duration.as_secs_f64(), self.faults.len())?;
-        let mut by_kind: BTreeMap<(Kind, Deed), usize> = BTreeMap::new();
-        self.faults.iter().for_each(|fault| *by_kind.entry((fault.kind, fault.deed)).or_default() += 1);
-        for ((kind, deed), count) in by_kind {
-            writeln!(f, "  {kind:<18} {deed:<20} {count:>9}")?;
-        }
+        writeln!(f, "seed {seed}, {:.0} s of faults, {} faults", duration.as_secs_f64(), self.done.faults.len())?;
+        write_kinds(f, "", self.done.faults.iter().map(|fault| (fault.kind, fault.deed)))?;
+        write_kinds(f, "  nobody says whether it was done", self.done.doubtful.iter().copied())?;
+        write_kinds(f, "  refused, and not counted", self.done.refused.iter().copied())?;
         count(f, "messages acknowledged", self.acked)?;
         count(f, "  refused, certainly not written", self.refused)?;
         count(f, "  without a definite answer", self.unknown)?;
@@ -32,10 +30,18 @@ impl fmt::Display for Report {
         count(f, "  of an owner that was frozen", self.sum(|verdict| verdict.overlaps.frozen))?;
         count(f, "  none: given up before the next", self.sum(|verdict| verdict.overlaps.given_up))?;
         count(f, "  none: held back by the network", self.sum(|verdict| verdict.overlaps.came_late))?;
+        count(f, "replayed and not delivered again", self.not_replayed())?;
+        count(f, "attempts of a paused group", self.while_paused())?;
         self.write_repeats(f)?;
         self.write_times(f)?;
         self.write_troubles(f)
     }
+}
+
+fn write_kinds(f: &mut fmt::Formatter<'_>, remark: &str, done: impl Iterator<Item = (Kind, Deed)>) -> fmt::Result {
+    let mut by_kind: BTreeMap<(Kind, Deed), usize> = BTreeMap::new();
+    done.for_each(|done| *by_kind.entry(done).or_default() += 1);
+    by_kind.into_iter().try_for_each(|((kind, deed), count)| writeln!(f, "  {kind:<18} {deed:<20} {count:>9}{remark}"))
 }
 
 fn count(f: &mut fmt::Formatter<'_>, what: &str, count: usize) -> fmt::Result {
@@ -68,6 +74,11 @@ impl Report {
             }
             _ => writeln!(f, "taken over after kill -9                 never undisturbed")?,
         }
+        let mut obeyed: Vec<f64> = self.groups.iter().flat_map(|(_, verdict)| &verdict.obeyed).map(Duration::as_secs_f64).collect();
+        obeyed.sort_by(f64::total_cmp);
+        if let Some(slowest) = obeyed.last() {
+            writeln!(f, "last attempt after a pause's answer {slowest:>14.1} s  at the latest, in {} long pauses", obeyed.len())?;
+        }
         match self.settled {
             Some(took) => writeln!(f, "all delivered {:>34.1} s after the last fault", took.as_secs_f64()),
             None => writeln!(f, "NOT all delivered when time was up: {}", self.late()),
@@ -75,8 +86,9 @@ impl Report {
     }
 
     fn write_troubles(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (group, Verdict { lost, late, reordered, overlaps, .. }) in &self.groups {
-            for (what, places) in [("lost", lost), ("late", late), ("reordered", reordered), ("overlapping", &overlaps.live)] {
+        for (group, Verdict { lost, late, reordered, overlaps, not_replayed, while_paused, .. }) in &self.groups {
+            let troubles = [("lost", lost), ("late", late), ("reordered", reordered), ("overlapping", &overlaps.live)];
+            for (what, places) in troubles.into_iter().chain([("not replayed", not_replayed), ("paused, and yet", while_paused)]) {
                 places.iter().take(NAMED).try_for_each(|place| writeln!(f, "  {group}: {what} {place}"))?;
             }
         }

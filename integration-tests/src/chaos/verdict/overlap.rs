@@ -8,7 +8,7 @@ use crate::chaos::faults::{Deed, Fault, Kind};
 use crate::request::Seen;
 
 /// What a process that was frozen had tested before sends it right after it thaws.
-const AFTER_A_THAW: Duration = Duration::from_secs(1);
+pub(super) const AFTER_A_THAW: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub(in crate::chaos) struct Overlaps {
@@ -36,7 +36,7 @@ pub(super) fn find(case: &Case) -> Overlaps {
                 overlaps.came_late += 1;
             } else if case.evidence.given_up_before(former, latter) {
                 overlaps.given_up += 1;
-            } else if case.faults.iter().any(|fault| was_frozen(case, fault, former, latter)) {
+            } else if case.done.faults.iter().any(|fault| was_frozen(case, fault, former, latter)) {
                 overlaps.frozen += 1;
             } else {
                 overlaps.live.push(describe(case, former, latter));

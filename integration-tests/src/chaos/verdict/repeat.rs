@@ -25,7 +25,7 @@ pub(super) fn cause(case: &Case, before: &Seen, again: &Seen) -> Cause {
     if before.epoch() == again.epoch() {
         return Cause::AnswerLost;
     }
-    let between = || case.faults.iter().filter(|fault| fault.from <= again.at && fault.to + FELT_WITHIN >= before.at);
+    let between = || case.done.faults.iter().filter(|fault| fault.from <= again.at && fault.to + FELT_WITHIN >= before.at);
     if between().any(|fault| fault.deed == Deed::Replay && fault.whom == case.group) || was_replayed(case, before, again) {
         return Cause::Replay;
     }
@@ -35,8 +35,15 @@ pub(super) fn cause(case: &Case, before: &Seen, again: &Seen) -> Cause {
     touched.map_or(Cause::OtherTakeover, |fault| Cause::Takeover(fault.deed))
 }
 
-/// A replay whose records had to wait for longer: it reaches back so far.
+/// It is owed to a replay, however long it waited in line for it: so far do they reach back.
 fn was_replayed(case: &Case, before: &Seen, again: &Seen) -> bool {
-    let replays = case.faults.iter().filter(|fault| fault.deed == Deed::Replay && fault.whom == case.group);
-    replays.into_iter().any(|replay| before.at < replay.from && replay.from < again.at && again.at < replay.from + 5 * SESSION)
+    let mut replays = case.done.replays.iter().filter(|replay| replay.group == case.group);
+    replays.any(|replay| {
+        let moved = replay.of(again.topic(), again.partition());
+        let reached = match replay.moved {
+            Some(_) => moved.is_some_and(|moved| moved.new <= again.offset()),
+            None => again.at < replay.asked + 5 * SESSION,
+        };
+        reached && before.at <= replay.answered && replay.asked <= again.at
+    })
 }

@@ -17,14 +17,14 @@ pub(in crate::chaos) fn times(case: &Case) -> Vec<Duration> {
         let epochs = first.entry((request.topic(), request.partition())).or_default();
         epochs.entry(request.epoch()).or_insert_with(|| (request.at, case.owners.of(case.group, request)));
     }
-    let kills = case.faults.iter().filter(|fault| fault.kind == Kind::Pusher && fault.deed == Deed::Kill);
+    let kills = case.done.faults.iter().filter(|fault| fault.kind == Kind::Pusher && fault.deed == Deed::Kill);
     kills.filter_map(|kill| first.values().filter_map(|epochs| taken_over(case, kill, epochs)).max()).collect()
 }
 
 fn taken_over(case: &Case, kill: &Fault, epochs: &Epochs) -> Option<Duration> {
     let (_, (_, owner)) = epochs.iter().rfind(|(_, (began, _))| *began < kill.from)?;
     let next = epochs.values().map(|(began, _)| *began).find(|began| *began > kill.from)?;
-    let mut others = case.faults.iter().filter(|other| other.from != kill.from && other.from < next && other.to > kill.from);
+    let mut others = case.done.faults.iter().filter(|other| other.from != kill.from && other.from < next && other.to > kill.from);
     let was_its = owner.is_some_and(|owner| kill.whom == owner.to_string());
     (was_its && !others.any(|other| is_waited_for(case, other))).then(|| next.duration_since(kill.from))
 }

@@ -6,7 +6,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::*;
-use crate::chaos::faults::Kind;
+use crate::chaos::faults::{Fault, Kind};
+use crate::chaos::orders::{Moved, Pause, Replay};
 use crate::chaos::senders::Senders;
 use crate::chaos::world::ORDERS;
 use crate::gateway::{Setup, group};
@@ -24,7 +25,7 @@ struct Scene {
     seen: Vec<Seen>,
     sent: Sent,
     owners: Owners,
-    faults: Vec<Fault>,
+    done: Done,
 }
 
 impl Scene {
@@ -36,7 +37,7 @@ impl Scene {
             (Acked { topic: ORDERS.into(), partition: 0, offset, key: Some("k".into()), digest }, began)
         };
         let sent = Sent { acked: (0..messages).map(acked).collect(), refused: 0, unknown: 0 };
-        Self { began, seen: Vec::new(), sent, owners: Owners::default(), faults: Vec::new() }
+        Self { began, seen: Vec::new(), sent, owners: Owners::default(), done: Done::default() }
     }
 
     /// An attempt that was open from one millisecond to another; `None`: broken off.
@@ -65,7 +66,14 @@ impl Scene {
     }
 
     fn fault(&mut self, kind: Kind, deed: Deed, whom: &str, (from, to): (u32, u32)) {
-        self.faults.push(Fault { kind, deed, whom: whom.into(), from: self.began + from * MS, to: self.began + to * MS });
+        self.done.faults.push(Fault { kind, deed, whom: whom.into(), from: self.began + from * MS, to: self.began + to * MS });
+    }
+
+    /// A replay that was answered, asked for and answered at these milliseconds.
+    fn replay(&mut self, (old, new): (u64, u64), (asked, answered): (u32, u32)) {
+        let moved = Moved { topic: ORDERS.into(), partition: 0, old: Some(old), new };
+        let (asked, answered) = (self.began + asked * MS, self.began + answered * MS);
+        self.done.replays.push(Replay { group: GROUP, asked, answered, moved: Some(vec![moved]) });
     }
 
     /// A line of a pusher's log, as it is.
@@ -75,7 +83,7 @@ impl Scene {
     }
 
     fn judge(&self, cursor: u64) -> Verdict {
-        let case = Case { group: GROUP, seen: &self.seen, evidence: Evidence::default(), owners: &self.owners, faults: &self.faults };
+        let case = Case { group: GROUP, seen: &self.seen, evidence: Evidence::default(), owners: &self.owners, done: &self.done };
         judge(&case, &self.sent, |acked| acked.offset < cursor)
     }
 }
@@ -141,6 +149,46 @@ fn a_repeat_is_put_down_to_what_was_done_to_its_former_owner() {
 }
 
 #[test]
+fn everything_from_the_target_of_a_replay_on_must_come_again() {
+    let mut scene = Scene::new(3);
+    (0..3).for_each(|offset| scene.attempt(offset, 1, (10, 11), OK));
+    scene.replay((3, 1), (20, 21));
+    scene.attempt(2, 2, (30, 31), OK);
+    let verdict = scene.judge(3);
+    assert_eq!((verdict.not_replayed, verdict.lost), (vec!["orders/0 offset 1".to_owned()], Vec::new()));
+    assert_eq!(verdict.repeats, BTreeMap::from([(Cause::Replay, 1)]));
+    scene.replay((0, 2), (25, 26));
+    assert!(scene.judge(3).not_replayed.is_empty(), "a later replay skips what the former asked for");
+}
+
+#[test]
+fn what_only_a_replay_brought_was_lost() {
+    let mut scene = Scene::new(2);
+    scene.attempt(0, 1, (10, 11), OK);
+    scene.replay((2, 0), (20, 21));
+    (0..2).for_each(|offset| scene.attempt(offset, 2, (30, 31), OK));
+    let verdict = scene.judge(2);
+    assert_eq!(verdict.lost, ["orders/0 offset 1: only a replay brought it"]);
+    scene.done.replays[0].moved.as_mut().unwrap()[0].old = Some(1);
+    assert!(scene.judge(2).lost.is_empty(), "the cursor still waited for it");
+}
+
+#[test]
+fn an_owner_has_a_while_to_read_that_its_group_is_paused_and_no_more() {
+    let mut scene = Scene::new(3);
+    scene.owned(1, 7);
+    let (answered, resumed) = (scene.began, scene.began + 15_000 * MS);
+    scene.done.pauses.push(Pause { group: GROUP, answered, resumed });
+    scene.attempt(0, 7, (11_000, 11_001), OK);
+    scene.attempt(1, 7, (12_500, 12_501), OK);
+    scene.attempt(2, 7, (15_500, 15_501), OK);
+    let verdict = scene.judge(3);
+    assert_eq!((verdict.while_paused.len(), verdict.obeyed.as_slice()), (1, [12_500 * MS].as_slice()));
+    scene.fault(Kind::Pusher, Deed::Freeze, "1", (11_500, 12_400));
+    assert_eq!(scene.judge(3).obeyed, [11_000 * MS], "what it had begun before it was frozen");
+}
+
+#[test]
 fn a_takeover_lasts_from_the_kill_to_the_first_attempt_of_the_next_owner() {
     let mut scene = Scene::new(2);
     scene.owned(3, 7);
@@ -148,13 +196,7 @@ fn a_takeover_lasts_from_the_kill_to_the_first_attempt_of_the_next_owner() {
     scene.attempt(0, 7, (0, 1), OK);
     scene.attempt(1, 9, (6_010, 6_011), OK);
     let case = |scene: &Scene| {
-        takeover::times(&Case {
-            group: GROUP,
-            seen: &scene.seen,
-            evidence: Evidence::default(),
-            owners: &scene.owners,
-            faults: &scene.faults,
-        })
+        takeover::times(&Case { group: GROUP, seen: &scene.seen, evidence: Evidence::default(), owners: &scene.owners, done: &scene.done })
     };
     assert_eq!(case(&scene), [Duration::from_secs(6)]);
     scene.fault(Kind::Receiver, Deed::Freeze, GROUP, (5_000, 6_500));
@@ -194,7 +236,7 @@ async fn an_attempt_whose_connection_is_reset_has_ended_before_the_next_begins()
     let delivered = |seen: &[Seen]| crate::ledger::judge(&acked, seen).lost.is_empty();
     crate::wait::until("all of it", Duration::from_secs(30), || async { receiver.look(delivered).then_some(()) }).await;
     let seen = receiver.seen();
-    let case = Case { group: GROUP, seen: &seen, evidence: senders.evidence(), owners: &Owners::default(), faults: &[] };
+    let case = Case { group: GROUP, seen: &seen, evidence: senders.evidence(), owners: &Owners::default(), done: &Done::default() };
     let overlaps = overlap::find(&case);
     let broken_off = seen.iter().filter(|seen| seen.broken_off.is_some()).count();
     println!("{} requests, {broken_off} of them broken off, {} of these noticed late", seen.len(), overlaps.given_up);
