@@ -1,5 +1,6 @@
 //! Real `ZooKeeper` servers, one or three, that can be killed, frozen and started again.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::java::{JavaProcess, class_path};
+use crate::relay::{Flow, Relay};
 use crate::{ports, wait};
 
 pub mod tool;
@@ -22,6 +24,8 @@ pub const TICK_MS: u64 = 500;
 pub struct ZooKeeper {
     dir: TempDir,
     servers: Vec<Server>,
+    /// From one server to another's ports for its peers; where there is none, the way is direct.
+    between: HashMap<(usize, usize), [Relay; 2]>,
 }
 
 struct Server {
@@ -39,13 +43,37 @@ impl ZooKeeper {
 
     /// So many servers, all of them ready.
     pub async fn ensemble(size: usize) -> Self {
-        let server = |_| Server { client: ports::free(), peers: [ports::free(), ports::free()], process: None };
-        let mut ensemble = Self { dir: tempfile::tempdir().unwrap(), servers: (0..size).map(server).collect() };
-        (0..size).for_each(|index| ensemble.spawn(index));
-        for index in 0..size {
-            ensemble.until_ready(index).await;
+        Self::of(size).started().await
+    }
+
+    /// The same, of which a server can be [parted](Self::part) from the others.
+    pub async fn divisible(size: usize) -> Self {
+        let mut ensemble = Self::of(size);
+        for (from, to) in (0..size).flat_map(|from| (0..size).map(move |to| (from, to))).filter(|(from, to)| from != to) {
+            let [data, election] = ensemble.servers[to].peers;
+            ensemble.between.insert((from, to), [Relay::start(data).await, Relay::start(election).await]);
         }
-        ensemble
+        ensemble.started().await
+    }
+
+    fn of(size: usize) -> Self {
+        let server = |_| Server { client: ports::free(), peers: [ports::free(), ports::free()], process: None };
+        Self { dir: tempfile::tempdir().unwrap(), servers: (0..size).map(server).collect(), between: HashMap::new() }
+    }
+
+    async fn started(mut self) -> Self {
+        (0..self.servers.len()).for_each(|index| self.spawn(index));
+        for index in 0..self.servers.len() {
+            self.until_ready(index).await;
+        }
+        self
+    }
+
+    /// What goes between it and the other servers: all of their data, and of elections what did not find another way, for
+    /// servers also tell each other where they are.
+    pub fn part(&self, index: usize, flow: Flow) {
+        let its = self.between.iter().filter(|((from, to), _)| *from == index || *to == index);
+        its.flat_map(|(_, relays)| relays).for_each(|relay| relay.both(flow));
     }
 
     /// `host:port,host:port,…`
@@ -107,8 +135,9 @@ impl ZooKeeper {
             client.port()
         );
         if self.servers.len() > 1 {
-            for (number, server) in (1..).zip(&self.servers) {
-                writeln!(text, "server.{number}=127.0.0.1:{}:{}", server.peers[0].port(), server.peers[1].port()).unwrap();
+            for (to, server) in self.servers.iter().enumerate() {
+                let [data, election] = self.between.get(&(index, to)).map_or(server.peers, |relays| relays.each_ref().map(Relay::addr));
+                writeln!(text, "server.{}=127.0.0.1:{}:{}", to + 1, data.port(), election.port()).unwrap();
             }
         }
         text

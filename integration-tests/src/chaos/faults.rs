@@ -24,6 +24,10 @@ pub(super) enum Deed {
     Terminate,
     Freeze,
     CutOff,
+    /// A pusher from all brokers.
+    CutOffKafka,
+    /// A ZooKeeper server from the others.
+    CutOffPeers,
     Reset,
     Slow,
     Refuse,
@@ -55,6 +59,8 @@ impl fmt::Display for Deed {
             Self::Terminate => "SIGTERM",
             Self::Freeze => "SIGSTOP",
             Self::CutOff => "cut off",
+            Self::CutOffKafka => "cut off from Kafka",
+            Self::CutOffPeers => "cut off from peers",
             Self::Reset => "connections reset",
             Self::Slow => "slowed down",
             Self::Refuse => "refuses",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::faults::{Deed, Journal, Kind};
 use super::lane::Lane;
-use super::world::{Entrance, Member};
+use super::world::{Entrance, Member, Way};
 use crate::gateway::Gateway;
 use crate::relay::Flow;
 
@@ -30,6 +30,9 @@ pub(super) async fn break_proxies(mut lane: Lane, proxies: &mut [Entrance]) {
     }
 }
 
+/// Cut off is from ZooKeeper; the others concern the ways to both.
+const PUSHER_DEEDS: [Deed; 7] = [Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::CutOffKafka, Deed::Reset, Deed::Slow];
+
 /// The last of the pushers comes and goes; the others are only broken.
 pub(super) async fn break_pushers(mut lane: Lane, pushers: &mut [Member]) {
     let spare = pushers.len() - 1;
@@ -41,19 +44,24 @@ pub(super) async fn break_pushers(mut lane: Lane, pushers: &mut [Member]) {
             come_or_go(&mut pushers[spare].gateway, &journal, &whom).await;
             continue;
         }
-        let deed = lane.one_of(&[Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Reset]);
+        let deed = lane.one_of(&PUSHER_DEEDS);
         let _open = journal.begin(Kind::Pusher, deed, &whom);
-        let Member { gateway, ways } = &mut pushers[index];
+        let Member { gateway, ways, to_kafka } = &mut pushers[index];
+        let all = || ways.iter().chain(&*to_kafka);
         match deed {
-            Deed::CutOff => {
-                ways.iter().for_each(|way| way.both(Flow::Hold));
-                lane.hold(1.0, 14.0).await;
-                ways.iter().for_each(|way| way.both(Flow::Pass));
-            }
-            Deed::Reset => ways.iter().for_each(|way| way.reset()),
+            Deed::CutOff => hold(&mut lane, Flow::Hold, ways.iter()).await,
+            Deed::CutOffKafka => hold(&mut lane, Flow::Hold, to_kafka.iter()).await,
+            Deed::Slow => hold(&mut lane, Flow::Delay(Duration::from_millis(200)), all()).await,
+            Deed::Reset => all().for_each(|way| way.reset()),
             deed => restart_or_thaw(&mut lane, gateway, deed, 14.0).await,
         }
     }
+}
+
+async fn hold(lane: &mut Lane, flow: Flow, ways: impl Iterator<Item = &Way> + Clone) {
+    ways.clone().for_each(|way| way.both(flow));
+    lane.hold(1.0, 14.0).await;
+    ways.for_each(|way| way.both(Flow::Pass));
 }
 
 async fn come_or_go(spare: &mut Gateway, journal: &Journal, whom: &str) {

@@ -18,7 +18,7 @@ use super::senders::Senders;
 use super::traffic::Sent;
 use super::{brokers, operator, processes, receivers, servers, verdict};
 use crate::gateway::{Gateway, Role, Setup};
-use crate::kafka::trio::Trio;
+use crate::kafka::trio::{self, Trio};
 use crate::receiver::{Answer, Receiver};
 use crate::relay::Relay;
 use crate::request::Seen;
@@ -103,12 +103,13 @@ fn answer(group: &str, seen: &Seen) -> Answer {
     }
 }
 
-/// Between a pusher and a ZooKeeper server: broken by what is done to either.
+/// Between a pusher and a ZooKeeper server or a broker: broken by what is done to either, and mended by what is over first.
 pub(super) type Way = Arc<Relay>;
 
 pub(super) struct Member {
     pub(super) gateway: Gateway,
     pub(super) ways: [Way; servers::SIZE],
+    pub(super) to_kafka: [Way; trio::SIZE],
 }
 
 /// A proxy, and the way of producers to it.
@@ -128,7 +129,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn start() -> Self {
-        let (trio, ensemble) = tokio::join!(Trio::start(), ZooKeeper::ensemble(servers::SIZE));
+        let (trio, ensemble) = tokio::join!(Trio::start(PUSHERS), ZooKeeper::divisible(servers::SIZE));
         trio.create_topic(ORDERS, 6).await;
         trio.create_topic(GROWING, i32::try_from(BEGIN_PARTITIONS).unwrap()).await;
         trio.create_topic(CHURN, 2).await;
@@ -136,7 +137,7 @@ impl World {
         for group in GROUPS {
             callbacks.push(Callback::start(group).await);
         }
-        let queue = json!({"kafka": {"brokers": trio.brokers().split(',').collect::<Vec<_>>()}});
+        let queue = json!({"kafka": {"brokers": trio.brokers()}});
         let mut proxies = Vec::new();
         for _ in 0..2 {
             let proxy = Setup { role: Role::Proxy, ..Setup::default() }.field("queue", queue.clone());
@@ -147,7 +148,7 @@ impl World {
         let groups: Vec<Value> = callbacks.iter().map(Callback::config).collect();
         let mut pushers = Vec::new();
         for number in 1..=PUSHERS {
-            pushers.push(member(&ensemble, number, &groups, &queue).await);
+            pushers.push(member(&ensemble, number, &groups, trio.own_way(number - 1)).await);
         }
         for member in &mut pushers[..PUSHERS - 1] {
             member.gateway.restart().await;
@@ -219,17 +220,19 @@ impl World {
     }
 }
 
-async fn member(ensemble: &ZooKeeper, number: usize, groups: &[Value], queue: &Value) -> Member {
+async fn member(ensemble: &ZooKeeper, number: usize, groups: &[Value], to_kafka: [Way; trio::SIZE]) -> Member {
     let mut ways = Vec::new();
     for index in 0..servers::SIZE {
         ways.push(Arc::new(Relay::start(ensemble.addr(index)).await));
     }
     let servers: Vec<String> = ways.iter().map(|way| way.addr().to_string()).collect();
     let setup = Setup { role: Role::Pusher, ..Setup::groups(groups.to_vec()) };
-    let setup = setup.field("queue", queue.clone()).field("zookeepers", json!(servers)).field("zk_path", json!(CHROOT));
+    let brokers: Vec<String> = to_kafka.iter().map(|way| way.addr().to_string()).collect();
+    let setup =
+        setup.field("queue", json!({"kafka": {"brokers": brokers}})).field("zookeepers", json!(servers)).field("zk_path", json!(CHROOT));
     let setup = setup.pusher("instance", json!(format!("p{number}"))).pusher("drain_timeout", json!("5s"));
     let mut setup = setup.pusher("session_timeout", json!(format!("{}s", SESSION.as_secs())));
     setup.environment.push((owners::LOG.0.to_owned(), owners::LOG.1.to_owned()));
     let ways = ways.try_into().unwrap_or_else(|_| unreachable!("one for each server"));
-    Member { gateway: Gateway::new(setup), ways }
+    Member { gateway: Gateway::new(setup), ways, to_kafka }
 }

@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::ClientConfig;
@@ -20,6 +21,19 @@ use crate::{ports, wait};
 /// How many; each keeps a copy of everything, and two must have a message before it is acknowledged.
 pub const SIZE: usize = 3;
 
+/// A listener of its own, and the relay to it.
+struct Way {
+    relay: Arc<Relay>,
+    listener: SocketAddr,
+}
+
+impl Way {
+    async fn new() -> Self {
+        let listener = ports::free();
+        Self { relay: Arc::new(Relay::start(listener).await), listener }
+    }
+}
+
 /// Kafka 4.1.1. Dropped, every broker is killed, and what they stored is gone.
 pub struct Trio {
     dir: TempDir,
@@ -27,9 +41,8 @@ pub struct Trio {
 }
 
 struct Broker {
-    /// Where clients are told to come: to the relay.
-    relay: Relay,
-    clients: SocketAddr,
+    /// Where clients are told to come: to the relay of the way that they came by.
+    ways: Vec<Way>,
     /// Among themselves, past the relay.
     inside: SocketAddr,
     controller: SocketAddr,
@@ -37,12 +50,15 @@ struct Broker {
 }
 
 impl Trio {
-    pub async fn start() -> Self {
+    /// So many clients can have a way of their own, which is broken for them alone.
+    pub async fn start(own_ways: usize) -> Self {
         let mut brokers = Vec::new();
         for _ in 0..SIZE {
-            let clients = ports::free();
-            let relay = Relay::start(clients).await;
-            brokers.push(Broker { relay, clients, inside: ports::free(), controller: ports::free(), process: None });
+            let mut ways = Vec::new();
+            for _ in 0..=own_ways {
+                ways.push(Way::new().await);
+            }
+            brokers.push(Broker { ways, inside: ports::free(), controller: ports::free(), process: None });
         }
         let mut trio = Self { dir: tempfile::tempdir().unwrap(), brokers };
         for index in 0..SIZE {
@@ -54,9 +70,14 @@ impl Trio {
         trio
     }
 
-    /// `host:port,host:port,host:port`
-    pub fn brokers(&self) -> String {
-        self.brokers.iter().map(|broker| broker.relay.addr().to_string()).collect::<Vec<_>>().join(",")
+    /// `host:port` of each, for who needs no way of its own.
+    pub fn brokers(&self) -> Vec<String> {
+        self.brokers.iter().map(|broker| broker.ways[0].relay.addr().to_string()).collect()
+    }
+
+    /// To each broker, of one client, counted from 0.
+    pub fn own_way(&self, client: usize) -> [Arc<Relay>; SIZE] {
+        std::array::from_fn(|broker| self.brokers[broker].ways[client + 1].relay.clone())
     }
 
     /// `kill -9`.
@@ -83,12 +104,12 @@ impl Trio {
 
     /// What clients send it and it answers goes this way from now on.
     pub fn relay(&self, index: usize, flow: Flow) {
-        self.brokers[index].relay.both(flow);
+        self.brokers[index].ways.iter().for_each(|way| way.relay.both(flow));
     }
 
     /// Resets every connection of its clients.
     pub fn reset(&self, index: usize) {
-        self.brokers[index].relay.reset();
+        self.brokers[index].ways.iter().for_each(|way| way.relay.reset());
     }
 
     pub fn runs(&mut self, index: usize) -> bool {
@@ -103,7 +124,7 @@ impl Trio {
     }
 
     pub async fn until_served_by(&self, count: usize) {
-        let client: std::sync::Arc<BaseConsumer> = std::sync::Arc::new(self.client_config().create().unwrap());
+        let client: Arc<BaseConsumer> = Arc::new(self.client_config().create().unwrap());
         wait::until("the brokers serve", Duration::from_secs(90), || {
             let client = client.clone();
             async move {
@@ -144,7 +165,7 @@ impl Trio {
 
     fn client_config(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", self.brokers()).set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg);
+        config.set("bootstrap.servers", self.brokers().join(",")).set_log_level(rdkafka::config::RDKafkaLogLevel::Emerg);
         config
     }
 
@@ -157,20 +178,23 @@ impl Trio {
     }
 
     fn configuration(&self, index: usize) -> String {
-        let Broker { relay, clients, inside, controller, .. } = &self.brokers[index];
+        let Broker { ways, inside, controller, .. } = &self.brokers[index];
+        let each = |text: fn(usize, &Way) -> String| (0..).zip(ways).map(|(number, way)| text(number, way)).collect::<String>();
         let voters: Vec<String> = (1..).zip(&self.brokers).map(|(id, broker)| format!("{id}@{}", broker.controller)).collect();
         format!(
             "node.id={id}\nprocess.roles=broker,controller\n\
-             listeners=CLIENTS://{clients},INSIDE://{inside},CONTROLLER://{controller}\n\
-             advertised.listeners=CLIENTS://{advertised},INSIDE://{inside}\n\
+             listeners={listeners}INSIDE://{inside},CONTROLLER://{controller}\n\
+             advertised.listeners={advertised}INSIDE://{inside}\n\
              inter.broker.listener.name=INSIDE\ncontroller.listener.names=CONTROLLER\ncontroller.quorum.voters={voters}\n\
-             listener.security.protocol.map=CLIENTS:PLAINTEXT,INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             listener.security.protocol.map={protocols}INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
              broker.session.timeout.ms=4000\nbroker.heartbeat.interval.ms=500\nreplica.lag.time.max.ms=5000\n\
              log.dirs={data}\nauto.create.topics.enable=false\nunclean.leader.election.enable=false\n\
              offsets.topic.num.partitions=1\ntransaction.state.log.num.partitions=1\ngroup.initial.rebalance.delay.ms=0\n\
-             num.network.threads=2\nnum.io.threads=4\nlog.cleaner.dedupe.buffer.size=10000000\n",
+             num.network.threads=1\nnum.io.threads=4\nlog.cleaner.dedupe.buffer.size=10000000\n",
             id = index + 1,
-            advertised = relay.addr(),
+            listeners = each(|number, way| format!("CLIENTS{number}://{},", way.listener)),
+            advertised = each(|number, way| format!("CLIENTS{number}://{},", way.relay.addr())),
+            protocols = each(|number, _| format!("CLIENTS{number}:PLAINTEXT,")),
             voters = voters.join(","),
             data = self.dir.path().join(format!("data-{index}")).display(),
         )

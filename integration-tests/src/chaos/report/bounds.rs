@@ -20,7 +20,7 @@ impl Report {
         let unstored = done_within(2 * COMMIT_INTERVAL);
         // Without ZooKeeper, what is done while the lease lasts.
         let unstorable = unstored + done_within(SESSION * 2 / 3);
-        let away = [Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::Slow];
+        let away = [Deed::Kill, Deed::Terminate, Deed::Freeze, Deed::CutOff, Deed::CutOffPeers, Deed::Slow];
         match cause {
             // What was in flight; of a receiver from all pushers, and again for each timeout that passes meanwhile.
             Cause::AnswerLost => {
