@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use self::faults::Journal;
+pub use self::receiver::{RECEIVER, receive};
 pub use self::report::Report;
 use self::traffic::Traffic;
 use self::world::World;
@@ -19,6 +20,7 @@ mod operator;
 mod orders;
 mod owners;
 mod processes;
+mod receiver;
 mod receivers;
 mod report;
 mod senders;
@@ -35,6 +37,8 @@ const PROGRESS: Duration = Duration::from_secs(15);
 /// What is to be played.
 #[derive(Debug, Clone)]
 pub struct Chaos {
+    /// The one that has the command [`RECEIVER`]: the chaos run itself.
+    pub program: PathBuf,
     pub seed: u64,
     /// Of the faults; starting and settling come on top.
     pub duration: Duration,
@@ -45,7 +49,7 @@ pub struct Chaos {
 impl Chaos {
     /// `say` is told what is broken as it happens.
     pub async fn play(self, say: fn(&str)) -> Report {
-        let mut world = World::start().await;
+        let mut world = World::start(&self.program).await;
         let traffic = Traffic::start(&world);
         let (end, began) = (CancellationToken::new(), Instant::now());
         let journal = Journal::new(began, say);

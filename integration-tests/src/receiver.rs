@@ -205,11 +205,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, stop: CancellationTo
 }
 
 /// Until the other side closes, something is malformed, or the script says to close.
-async fn converse(mut stream: TcpStream, shared: &Shared, connection: (u64, SocketAddr)) -> Option<()> {
+async fn converse(mut stream: TcpStream, shared: &Shared, mut connection: (u64, SocketAddr)) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut buffer = BytesMut::with_capacity(16 << 10);
     loop {
-        let mut seen = read_request(&mut stream, &mut buffer, connection).await?;
+        let mut seen = read_request(&mut stream, &mut buffer, &mut connection).await?;
         shared.until_thawed().await;
         seen.at = Instant::now();
         let script = shared.script.lock().unwrap().clone();
@@ -290,7 +290,8 @@ async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared) -> Opt
     }
 }
 
-async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, (connection, peer): (u64, SocketAddr)) -> Option<Seen> {
+/// Whoever hands the connections of others on says in a first line whose each is (HAProxy's PROXY protocol, version 1).
+async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, (connection, peer): &mut (u64, SocketAddr)) -> Option<Seen> {
     let head_end = loop {
         if let Some(at) = buffer.windows(4).position(|w| w == b"\r\n\r\n") {
             break at + 4;
@@ -301,7 +302,11 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, (connection
     };
     let head = buffer.split_to(head_end);
     let head = String::from_utf8_lossy(&head).into_owned();
-    let mut lines = head.trim_end().split("\r\n");
+    let mut lines = head.trim_end().split("\r\n").peekable();
+    if let Some(whose) = lines.next_if(|line| line.starts_with("PROXY TCP4 ")) {
+        let words: Vec<&str> = whose.split(' ').collect();
+        *peer = SocketAddr::new(words.get(2)?.parse().ok()?, words.get(4)?.parse().ok()?);
+    }
     let mut first = lines.next()?.split(' ');
     let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
     let headers: Vec<(String, String)> =
@@ -314,5 +319,6 @@ async fn read_request(stream: &mut TcpStream, buffer: &mut BytesMut, (connection
         }
     }
     let body = buffer.split_to(length).freeze();
-    Some(Seen { method, target, headers, body, at: Instant::now(), answered: None, broken_off: None, status: None, connection, peer })
+    let (at, connection, peer) = (Instant::now(), *connection, *peer);
+    Some(Seen { method, target, headers, body, at, answered: None, broken_off: None, status: None, connection, peer })
 }

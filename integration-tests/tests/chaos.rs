@@ -10,7 +10,8 @@ const SEED: u64 = 5;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_minutes_of_chaos_lose_nothing_and_reorder_no_key() {
-    let chaos = Chaos { seed: SEED, duration: Duration::from_secs(180), logs: None };
+    let program = env!("CARGO_BIN_EXE_chaos").into();
+    let chaos = Chaos { program, seed: SEED, duration: Duration::from_secs(180), logs: None };
     let report = chaos.play(|line| eprintln!("{line}")).await;
     println!("{report}");
     assert!(report.keeps_the_guarantee(), "what was acknowledged is delivered, in order, by one owner at a time");

@@ -1,7 +1,4 @@
 //! Faults of receivers, and of the way to them.
-//!
-//! They live in this process, since the ledger is what they saw. One that is killed closes its port and resets its
-//! connections; one that is frozen takes connections and neither notes nor answers anything.
 
 use std::time::Duration;
 
@@ -20,8 +17,8 @@ pub(super) async fn run(mut lane: Lane, callbacks: &mut [Callback]) {
         let journal = lane.journal.clone();
         let _open = journal.begin(Kind::Receiver, deed, callback.group);
         match deed {
-            Deed::Kill => callback.receiver.close(),
-            Deed::Freeze => callback.receiver.freeze(),
+            Deed::Kill => callback.process.kill(),
+            Deed::Freeze => callback.process.freeze(),
             Deed::CutOff => callback.relay.both(Flow::Hold),
             Deed::Slow => callback.relay.both(Flow::Delay(Duration::from_millis(300))),
             Deed::Refuse => callback.refuse(true),
@@ -29,8 +26,8 @@ pub(super) async fn run(mut lane: Lane, callbacks: &mut [Callback]) {
         }
         lane.hold(0.5, 6.0).await;
         match deed {
-            Deed::Kill => callback.receiver.open().await,
-            Deed::Freeze => callback.receiver.thaw(),
+            Deed::Kill => callback.process.spawn().await,
+            Deed::Freeze => callback.process.thaw(),
             Deed::CutOff | Deed::Slow => callback.relay.both(Flow::Pass),
             _ => callback.refuse(false),
         }

@@ -16,7 +16,7 @@ use super::lane::Lane;
 use super::owners::{self, Owners};
 use super::senders::Senders;
 use super::traffic::Sent;
-use super::{brokers, operator, processes, receivers, servers, verdict};
+use super::{brokers, operator, processes, receiver, receivers, servers, verdict};
 use crate::gateway::{Gateway, Role, Setup};
 use crate::kafka::trio::{self, Trio};
 use crate::receiver::{Answer, Receiver};
@@ -54,24 +54,27 @@ pub(super) fn topics_of(group: &str) -> &'static [&'static str] {
 
 pub(super) struct Callback {
     pub(super) group: &'static str,
-    /// Between the pushers and the receiver.
+    /// Between the pushers and the receiver's process.
     pub(super) relay: Relay,
+    pub(super) process: receiver::Process,
+    /// Behind it, the ledger.
     pub(super) receiver: Receiver,
     pub(super) senders: Arc<Senders>,
     refusing: Arc<AtomicBool>,
 }
 
 impl Callback {
-    async fn start(group: &'static str) -> Self {
+    async fn start(group: &'static str, program: &Path) -> Self {
         let receiver = Receiver::ok().await;
-        let relay = Relay::start(receiver.addr).await;
+        let process = receiver::Process::start(program, receiver.addr).await;
+        let relay = Relay::start(process.addr).await;
         let (senders, refusing) = (Arc::new(Senders::new(relay.clients())), Arc::new(AtomicBool::new(false)));
         let (book, refuses) = (senders.clone(), refusing.clone());
         receiver.script(move |seen| {
             book.arrived(seen);
             if refuses.load(Ordering::Relaxed) { Answer::Status(503) } else { answer(group, seen) }
         });
-        Self { group, relay, receiver, senders, refusing }
+        Self { group, relay, process, receiver, senders, refusing }
     }
 
     pub(super) fn refuse(&self, refuse: bool) {
@@ -128,14 +131,14 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn start() -> Self {
+    pub(super) async fn start(program: &Path) -> Self {
         let (trio, ensemble) = tokio::join!(Trio::start(PUSHERS), ZooKeeper::divisible(servers::SIZE));
         trio.create_topic(ORDERS, 6).await;
         trio.create_topic(GROWING, i32::try_from(BEGIN_PARTITIONS).unwrap()).await;
         trio.create_topic(CHURN, 2).await;
         let mut callbacks = Vec::new();
         for group in GROUPS {
-            callbacks.push(Callback::start(group).await);
+            callbacks.push(Callback::start(group, program).await);
         }
         let queue = json!({"kafka": {"brokers": trio.brokers()}});
         let mut proxies = Vec::new();
