@@ -31,7 +31,9 @@ pub(super) fn cause(case: &Case, before: &Seen, again: &Seen) -> Cause {
     }
     let owner = case.owners.of(case.group, before).map(|pusher| pusher.to_string());
     let its = |fault: &&Fault| fault.kind == Kind::Pusher && owner.as_deref().is_none_or(|owner| fault.whom == owner);
-    let touched = between().filter(its).rfind(|fault| !matches!(fault.deed, Deed::Add | Deed::Reset));
+    // By themselves these end no epoch.
+    let harmless = [Deed::Add, Deed::Reset, Deed::Slow, Deed::CutOffKafka];
+    let touched = between().filter(its).rfind(|fault| !harmless.contains(&fault.deed));
     touched.map_or(Cause::OtherTakeover, |fault| Cause::Takeover(fault.deed))
 }
 

@@ -140,6 +140,7 @@ fn a_repeat_is_put_down_to_what_was_done_to_its_former_owner() {
     scene.owned(3, 7);
     scene.fault(Kind::Pusher, Deed::Kill, "3", (10, 12));
     scene.fault(Kind::Pusher, Deed::Terminate, "2", (11, 13));
+    scene.fault(Kind::Pusher, Deed::Slow, "3", (13, 5_000));
     scene.attempt(0, 7, (0, 1), OK);
     scene.attempt(1, 7, (2, 3), OK);
     scene.attempt(1, 7, (4, 5), OK);
