@@ -10,6 +10,9 @@ use crate::stage::{Backend, Servers};
 use crate::table::{self, Row};
 use crate::{growth, peers, produce, push, whole_way};
 
+/// Until Java has compiled what a broker does for each message.
+const WARM_UP: Duration = Duration::from_secs(20);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
     /// POST: single messages over 1, 64 and 256 connections and over a new connection each, and batches of 100.
@@ -71,6 +74,10 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     for backend in options.backends() {
         eprintln!("starting what {} needs …", backend.name());
         let servers = Servers::start(backend).await;
+        if servers.cluster().is_some() {
+            eprintln!("warming Kafka up …");
+            whole_way::warm_up(&servers, WARM_UP).await?;
+        }
         for workload in options.workloads() {
             eprintln!("{}: {} …", backend.name(), workload.to_possible_value().expect("none is skipped").get_name());
             match workload {

@@ -66,7 +66,16 @@ struct Way<'a> {
     receiver: Receiver,
 }
 
-impl Way<'_> {
+impl<'a> Way<'a> {
+    async fn start(servers: &'a Servers) -> anyhow::Result<Self> {
+        let receiver = Receiver::start()?;
+        let mut stage = Stage::new(servers, PARTITIONS).await?;
+        let group = stage.group("bench", &receiver.url(), &BTreeMap::from([("worker_num", json!(100))]));
+        stage.push(vec![group]).await;
+        stage.pusher().until_served("bench", PARTITIONS as usize).await;
+        Ok(Self { stage, receiver })
+    }
+
     /// All of it, each delivered once: how many, how many a second to the last webhook, and the latencies in µs.
     async fn at(&self, pace: Pace, duration: Duration) -> anyhow::Result<(u64, f64, Histogram<u64>)> {
         self.receiver.set(Manner { note_arrivals: true, ..Manner::default() }).await?;
@@ -87,21 +96,18 @@ impl Way<'_> {
     }
 }
 
+/// Servers that compile while they run are slow in their first seconds.
+pub(crate) async fn warm_up(servers: &Servers, duration: Duration) -> anyhow::Result<()> {
+    Way::start(servers).await?.at(Pace::Full, duration).await.map(drop)
+}
+
 pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers, results: &mut Results) -> anyhow::Result<()> {
     // A topic for each pace, since each numbers its messages from 0.
-    let way = async || -> anyhow::Result<Way<'_>> {
-        let receiver = Receiver::start()?;
-        let mut stage = Stage::new(servers, PARTITIONS).await?;
-        let group = stage.group("bench", &receiver.url(), &BTreeMap::from([("worker_num", json!(100))]));
-        stage.push(vec![group]).await;
-        stage.pusher().until_served("bench", PARTITIONS as usize).await;
-        Ok(Way { stage, receiver })
-    };
     let name = backend.name();
-    let capacity = way().await?.at(Pace::Full, options.duration()).await?.1;
+    let capacity = Way::start(servers).await?.at(Pace::Full, options.duration()).await?.1;
     results.rows.push(Row::new(format!("{name} POST to webhook, at capacity"), "mqgate").rate(capacity));
     for percent in [20, 50, 80] {
-        let way = way().await?;
+        let way = Way::start(servers).await?;
         let meter = Meter::start(way.stage.pusher_pid())?;
         let (count, per_second, latency_us) = way.at(Pace::Steady(capacity * f64::from(percent) / 100.0), options.duration()).await?;
         let usage = meter.read()?;

@@ -47,7 +47,7 @@ pub(crate) struct Replay {
     /// The group's name
     group: String,
     /// From the first message of this time on, in every partition (RFC 3339, with its zone)
-    #[arg(long, value_name = "TIME", required_unless_present = "offset", conflicts_with = "offset")]
+    #[arg(long, value_name = "TIME", required_unless_present = "offset", conflicts_with = "offset", value_parser = time)]
     from: Option<String>,
     /// Where to go on in a partition; may be repeated
     #[arg(long, value_name = "TOPIC:P=N", value_parser = offset)]
@@ -60,6 +60,12 @@ pub(crate) struct Replay {
     id: Option<String>,
     #[command(flatten)]
     admin: Admin,
+}
+
+/// As it was given, since the gateway reads it again.
+fn time(text: &str) -> Result<String, String> {
+    let wrong = |error| format!("a time with its zone is asked for, such as 2026-11-28T00:00:00Z: {error}");
+    text.parse::<jiff::Timestamp>().map(|_| text.to_owned()).map_err(wrong)
 }
 
 fn offset(text: &str) -> Result<(Topic, u32, u64), String> {
@@ -121,6 +127,14 @@ fn row(moved: &MovedCursor) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_a_zone() {
+        assert_eq!(time("2026-11-28T00:00:00+02:00").as_deref(), Ok("2026-11-28T00:00:00+02:00"));
+        for wrong in ["yesterday", "2026-11-28", "2026-11-28T00:00:00", "1700000000", ""] {
+            assert!(time(wrong).unwrap_err().contains("such as 2026-11-28T00:00:00Z"), "{wrong}");
+        }
+    }
 
     #[test]
     fn a_place_names_topic_partition_and_offset() {

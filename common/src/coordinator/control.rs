@@ -1,6 +1,6 @@
 //! A group's control node: whether it is paused, and which replays it has seen.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{Control, CoordinatorError, Replay};
 
@@ -9,6 +9,9 @@ pub const MAX_REPLAYS: usize = 16;
 
 /// In one transaction.
 pub const MAX_TARGETS: usize = 2000;
+
+/// Topics that a refusal names.
+const MAX_NAMED: usize = 10;
 
 impl Control {
     pub fn has_seen(&self, replay: &str) -> bool {
@@ -25,22 +28,31 @@ impl Control {
     }
 }
 
+/// By what a replay can be split, as text for a refusal: its topics in the order of their names, each with the
+/// number of its partitions. Beyond the first few they are only counted.
+pub fn topics(replay: &Replay) -> String {
+    let mut partitions: BTreeMap<&str, usize> = BTreeMap::new();
+    for target in &replay.targets {
+        *partitions.entry(target.topic.as_str()).or_default() += 1;
+    }
+    let count = |partitions| if partitions == 1 { "1 partition".to_owned() } else { format!("{partitions} partitions") };
+    let mut named: Vec<String> =
+        partitions.iter().take(MAX_NAMED).map(|(topic, partitions)| format!("{topic} ({})", count(*partitions))).collect();
+    match partitions.len().saturating_sub(MAX_NAMED) {
+        0 => {}
+        more => named.push(format!("and {more} more")),
+    }
+    named.join(", ")
+}
+
 /// Refuses what cannot be one transaction, before anything is written.
 pub fn check(replay: &Replay) -> Result<(), CoordinatorError> {
     let Replay { group, id, targets, .. } = replay;
     if targets.len() > MAX_TARGETS {
-        let mut topics: Vec<(&str, usize)> = Vec::new();
-        for target in targets {
-            match topics.iter_mut().find(|(topic, _)| *topic == target.topic.as_str()) {
-                Some((_, partitions)) => *partitions += 1,
-                None => topics.push((target.topic.as_str(), 1)),
-            }
-        }
-        let topics: Vec<String> = topics.iter().map(|(topic, partitions)| format!("{topic} ({partitions} partitions)")).collect();
         return Err(CoordinatorError::Refused(format!(
             "replay {id:?} of group {group} moves {} partitions, and at most {MAX_TARGETS} can be moved at once; nothing was moved; split it by topic: {}",
             targets.len(),
-            topics.join(", ")
+            topics(replay)
         )));
     }
     let mut seen = HashSet::new();
@@ -82,7 +94,14 @@ mod tests {
     fn too_large_a_replay_is_refused_and_names_what_to_split_by() {
         assert_eq!(check(&replay((0..2000).map(|p| ("a", p)))), Ok(()));
         let refused = check(&replay((0..2000).map(|p| ("a", p)).chain([("b", 0)]))).unwrap_err().to_string();
-        assert!(refused.contains("a (2000 partitions), b (1 partitions)"), "{refused}");
+        assert!(refused.contains("a (2000 partitions), b (1 partition)"), "{refused}");
+    }
+
+    #[test]
+    fn of_many_topics_a_refusal_names_the_first_ones() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let named = topics(&replay(names.map(|topic| (topic, 0))));
+        assert!(named.starts_with("a (1 partition), b (1 partition)") && named.ends_with("j (1 partition), and 2 more"), "{named}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const CREATE: i32 = 1;
 const DELETE: i32 = 2;
@@ -46,6 +46,19 @@ impl Tool {
             Err(Code(NO_NODE)) => None,
             Err(code) => panic!("{path}: {code:?}"),
         }
+    }
+
+    /// By the server's clock, which is this machine's.
+    pub fn written_at(&mut self, path: &str) -> Option<SystemTime> {
+        /// Where the stat has it, after czxid, mzxid and ctime.
+        const MTIME: usize = 24;
+        let mut body = Vec::new();
+        put_bytes(&mut body, path.as_bytes());
+        body.push(0);
+        let answer = self.ask(GET_DATA, &body).ok()?;
+        let stat = &answer[4 + bytes_of(&answer).len()..];
+        let milliseconds = i64::from_be_bytes(stat[MTIME..MTIME + 8].try_into().unwrap());
+        Some(UNIX_EPOCH + Duration::from_millis(milliseconds.unsigned_abs()))
     }
 
     /// Many at once: behind a server's writes each answer may take a sync of its disk.

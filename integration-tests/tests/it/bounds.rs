@@ -86,6 +86,7 @@ async fn two_hundred_records_in_retry_are_two_hundred_for_as_long_as_they_fail()
     assert_eq!(gateway.metric("mqgate_pending_retries", &[("group", "g")]).await, 0.0);
 }
 
+/// C40: 24 partitions of records of 100 KB.
 async fn a_backlog_on_many_partitions_stays_where_it_is_while_the_receiver_is_down(backend: Backend) {
     let mut receiver = Receiver::ok().await;
     receiver.close();

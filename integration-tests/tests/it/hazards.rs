@@ -12,7 +12,7 @@
 //! | crash half-way through the first claims | `zookeeper::conformance` (`a_crash_half_way_through_the_first_claims_loses_no_start`) |
 //! | a partition added while the fleet was down | `topics` |
 //! | two proxies with clocks 40 ms apart and a delay | `times` |
-//! | partition lost and regained while an attempt hangs | `moves`, `pusher/tests/whole/fleet.rs` |
+//! | partition lost and regained while an attempt hangs | `moves`, `cluster::cancelled`, `pusher/tests/whole/fleet.rs` |
 //! | `processing_timeout` with `bypass_failed: false` and a receiver that heals | `times` |
 //! | one dead group with a thousand partitions | `sizes` |
 //! | a record larger than the bound | `sizes` |

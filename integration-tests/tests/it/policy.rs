@@ -39,6 +39,7 @@ fn attempts<'a>(seen: &'a [Seen], body: &str) -> Vec<&'a Seen> {
     seen.iter().filter(|s| s.text() == body).collect()
 }
 
+/// C42 with bypass.
 async fn a_record_is_bypassed_after_its_round_and_its_key_goes_on(backend: Backend) {
     let receiver = Receiver::start(|s| Answer::Status(if s.text() == "BAD" { 500 } else { 200 })).await;
     let policy = json!({"retry_times": 3, "retry_backoff": {"initial": "200ms", "max": "200ms"}, "bypass_failed": true, "dead_letter_topic": "dead"});
@@ -81,6 +82,7 @@ async fn a_record_is_bypassed_after_its_round_and_its_key_goes_on(backend: Backe
     assert_eq!(site.pusher.metric("mqgate_bypassed_total", &[("group", "g")]).await, 1.0);
 }
 
+/// C42 without bypass.
 async fn without_bypass_a_key_waits_for_ever_and_others_go_on(backend: Backend) {
     let receiver = Receiver::start(|s| Answer::Status(if s.text() == "BAD" { 500 } else { 200 })).await;
     let policy =

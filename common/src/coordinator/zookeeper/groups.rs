@@ -95,7 +95,8 @@ pub(super) async fn replay(core: Core, replay: Replay) -> Result<Replayed, Coord
         let (ops, moved) = transaction(&core, &replay, &stand);
         let mut all = vec![put_control(&path, &control.with_replay(replay.id.clone()), version)];
         all.extend(ops);
-        check_size(&core, &all, || format!("replay {:?} of group {}; split it by topic or partition", replay.id, replay.group))?;
+        let what = || format!("replay {:?} of group {}; split it by topic: {}", replay.id, replay.group, limits::topics(&replay));
+        check_size(&core, &all, what)?;
         match core.write(link.session, &all).await {
             Ok(_) => {
                 core.hint();

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::*;
 
+/// C33.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_slower_than_the_session_move_nothing_and_repeat_nothing() {
     // A session is 6 s.
@@ -27,6 +28,7 @@ async fn answers_slower_than_the_session_move_nothing_and_repeat_nothing() {
     }
 }
 
+/// C34: the cursor is the group's, whatever Kafka remembers of groups.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_long_idle_time_the_next_message_is_all_that_is_pushed() {
     let scene = Scene::new(Cluster::shared().await, 3, Receiver::ok().await, json!({})).await;

@@ -53,6 +53,7 @@ async fn until_cursor(gateway: &Gateway, at: u64) {
     wait::until(&format!("the cursor at {at}"), Duration::from_secs(30), right).await;
 }
 
+/// C26.
 #[tokio::test]
 async fn gaps_of_compaction_hold_no_cursor_back() {
     let kafka = Kafka::shared(Version::Four).await;
@@ -85,6 +86,7 @@ async fn gaps_of_compaction_hold_no_cursor_back() {
     assert!(seen.len() - before <= 6, "{} attempts after the restart", seen.len() - before);
 }
 
+/// C28, without a pusher.
 #[tokio::test]
 async fn what_retention_took_while_nobody_ran_is_skipped_on_record() {
     let kafka = Kafka::shared(Version::Four).await;
@@ -105,7 +107,7 @@ async fn what_retention_took_while_nobody_ran_is_skipped_on_record() {
     assert!(gateway.log().contains("1500"), "it is in the log");
 }
 
-/// The reader stands before the gap, since so much waits behind a record that fails.
+/// C28, under a pusher: its reader stands before the gap, since so much waits behind a record that fails.
 #[tokio::test]
 async fn what_retention_took_behind_a_record_in_retry_is_skipped_on_record() {
     let kafka = Kafka::shared(Version::Four).await;
@@ -181,6 +183,7 @@ fn fails_for_some(seen: &Seen) -> Answer {
     if number % 100 >= 80 { Answer::Status(500) } else { Answer::Status(200) }
 }
 
+/// C36: with records in retry the broker is stopped, frozen, and behind a network that drops everything.
 #[tokio::test]
 async fn delivery_goes_on_after_each_kind_of_outage() {
     use integration_tests::kafka::Setup as KafkaSetup;
