@@ -1,7 +1,9 @@
 //! One group's pipeline in one process: a loop for each partition that it owns.
 
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use foldhash::quality::FixedState;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
@@ -99,7 +101,9 @@ impl<D: Decoder, P: Processor<D::Payload>> Task<D, P> {
         S: Source<Record = D::Record>,
         C: CursorSink,
     {
-        let core = Core::new(Arc::clone(&self.shared.options), epoch, from, SmallRng::seed_from_u64(rand::random()));
+        // Pauses are spread over partitions, and the same whenever the same is run again.
+        let seed = FixedState::default().hash_one((&self.shared.group, &label.topic, label.partition, epoch));
+        let core = Core::new(Arc::clone(&self.shared.options), epoch, from, SmallRng::seed_from_u64(seed));
         let processor = Arc::clone(&self.processor);
         let launch = move |start| attempts::run(Arc::clone(&processor), start);
         PartitionLoop::spawn(Arc::clone(&self.shared), label, core, source, sink, launch, Box::new(gate))

@@ -24,7 +24,37 @@ impl Backoff {
     pub(crate) fn step(&mut self) -> Duration {
         let whole = self.next;
         self.next = (whole * 2).min(self.max);
-        whole.mul_f64(rand::random_range(0.5..=1.0))
+        whole.mul_f64(part())
+    }
+}
+
+fn part() -> f64 {
+    #[cfg(test)]
+    if let Some(part) = simulated::part() {
+        return part;
+    }
+    rand::random_range(0.5..=1.0)
+}
+
+/// The chance of a thread on which all is to come the same each time.
+#[cfg(test)]
+pub(crate) mod simulated {
+    use std::cell::RefCell;
+
+    use rand::rngs::SmallRng;
+    use rand::{RngExt, SeedableRng};
+
+    thread_local! {
+        static CHANCE: RefCell<Option<SmallRng>> = const { RefCell::new(None) };
+    }
+
+    /// From here on, for this thread.
+    pub(crate) fn begin() {
+        CHANCE.set(Some(SmallRng::seed_from_u64(1)));
+    }
+
+    pub(super) fn part() -> Option<f64> {
+        CHANCE.with_borrow_mut(|chance| Some(chance.as_mut()?.random_range(0.5..=1.0)))
     }
 }
 

@@ -86,6 +86,7 @@ async fn follow(queue: Arc<dyn Queue>, known: watch::Sender<Option<Topics>>, cha
         };
         let not_before = Instant::now() + MIN_APART;
         tokio::select! {
+            biased;
             Ok(()) = hints.changed() => {}
             () = tokio::time::sleep(again) => {}
         }

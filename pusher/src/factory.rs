@@ -11,8 +11,7 @@ use tokio::sync::watch;
 use crate::cluster::Cluster;
 use crate::decode::RecordDecoder;
 use crate::delivery::{Delivery, DeliveryMetrics, Tls};
-use crate::group::{self, Allowed, Group, GroupSetup};
-use crate::member;
+use crate::group::{self, Group, GroupSetup};
 use crate::metrics::Metrics;
 use crate::prepare::StartError;
 
@@ -59,15 +58,7 @@ impl Factory {
         let delivery = Delivery::new(config, queue.clone(), coordinator.lease(), &self.delivery, &self.tls).map_err(refused)?;
         let decoder = RecordDecoder::new(config.serializer, self.delivery.pushed_raw(name));
         let task = Task::new(name, group::options(config), decoder, delivery, budget, &self.engine, Arc::new(SystemClock));
-        let (allowed, _) = watch::channel(Allowed::default());
-        Ok(Arc::new(Group {
-            entry: member::entry(config),
-            config: config.clone(),
-            cluster,
-            coordinator: coordinator.clone(),
-            task,
-            allowed,
-        }))
+        Ok(Arc::new(Group::new(config.clone(), cluster, coordinator.clone(), Arc::new(task))))
     }
 
     fn cluster(&self, setup: &GroupSetup, clusters: &mut Vec<Arc<Cluster>>) -> Arc<Cluster> {
@@ -84,7 +75,7 @@ impl Factory {
         let budget = self.share(groups.len());
         for group in groups {
             self.metrics.expect(&group.config);
-            group.task.set_budget(budget);
+            group.pipeline.set_budget(budget);
         }
     }
 

@@ -5,12 +5,12 @@
 //! One task owns it. Everything that may have to wait for somebody (preparing a group, joining,
 //! reading) goes on beside its loop, which is always there to pass a lost lease on.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use common::coordinator::vacancy::Vacancies;
-use common::coordinator::{Control, Coordinator, Lease, Losses};
+use common::coordinator::{Coordinator, Lease, Losses};
 use common::ids::{GroupName, GroupPartition};
 use engine::task::Permission;
 use futures_util::FutureExt;
@@ -23,9 +23,9 @@ use tracing::{info, warn};
 use self::charges::Charges;
 use self::event::Event;
 use self::kept::Kept;
-use self::looking::{Depth, Hints, Looking};
+use self::looking::{Depth, Hints, Looking, Seen};
 use self::membership::Membership;
-use self::wanted::{Crew, Question, Serving, Turns, View, Wanted};
+use self::wanted::{Controls, Crew, Question, Serving, Turns, View, Wanted};
 use crate::committer::Committer;
 use crate::directory::{Directory, Entry};
 use crate::group::Group;
@@ -118,9 +118,9 @@ pub(crate) struct Fleet {
     looking: Looking,
     hints: Hints,
     /// As last read; of a group without one nobody knows whether it is paused.
-    controls: HashMap<GroupName, Control>,
+    controls: Controls,
     /// Epochs of which is known that their cursor is still their own.
-    looked_at: HashSet<Serving>,
+    looked_at: BTreeSet<Serving>,
     /// What nobody owns although somebody is to, and whose turn has passed.
     vacancies: Vacancies,
     /// Of the last view: instances, each with what its node in the fleet is known by.
@@ -168,8 +168,8 @@ impl Fleet {
             kept: Kept::default(),
             looking: Looking::new(),
             hints: Hints { coordinator: coordinator.hints(), topics: topic_changes },
-            controls: HashMap::new(),
-            looked_at: HashSet::new(),
+            controls: Controls::new(),
+            looked_at: BTreeSet::new(),
             vacancies: Vacancies::default(),
             crew: Crew::new(),
             published: None,
@@ -217,7 +217,8 @@ impl Fleet {
                     self.membership.joined(joined, self.charges.len())?;
                     self.looking.soon();
                 }
-                Event::Viewed(read) => {
+                Event::Seen(Seen::Controls(controls)) => self.heed(controls),
+                Event::Seen(Seen::View(read)) => {
                     if let Some(view) = self.looking.viewed(read) {
                         self.apply(view);
                     }
@@ -242,7 +243,7 @@ impl Fleet {
         if self.membership.is_in() {
             let Self { looking, shared, charges, kept, controls, looked_at, vacancies, .. } = self;
             looking.pursue(now, |depth| {
-                let serving: HashSet<Serving> = kept.serving().into_iter().collect();
+                let serving: BTreeSet<Serving> = kept.serving().into_iter().collect();
                 let is_known = |serving: &Serving| depth == Depth::WhatChanged && looked_at.contains(serving);
                 let (looked_at_before, first_looked_at) = serving.iter().cloned().partition(is_known);
                 *looked_at = serving;
@@ -252,7 +253,7 @@ impl Fleet {
                 };
                 let (groups, known) = (charges.names(), controls.clone());
                 let question = Question { groups, known, first_looked_at, looked_at: looked_at_before, vacant };
-                View::read(shared.coordinator.clone(), question)
+                wanted::look(shared.coordinator.clone(), question)
             });
         }
         self.publish();
@@ -271,12 +272,14 @@ impl Fleet {
         self.looking.soon();
     }
 
-    /// Permissions first: a partition that is taken must find out at once that its group is paused.
+    /// Before all else that is read: a partition that is taken must find out at once that its group is paused.
+    fn heed(&mut self, controls: Controls) {
+        self.controls.extend(controls.into_iter().filter(|(group, _)| self.charges.get(group).is_some()));
+        self.permit();
+    }
+
     /// What is to be taken but not given up yet waits for the end of its former keeper.
     fn apply(&mut self, view: View) {
-        let charged = view.controls.iter().filter(|(group, _)| self.charges.get(group).is_some());
-        self.controls.extend(charged.map(|(group, control)| (group.clone(), control.clone())));
-        self.permit();
         self.look_closer_after_a_change(&view);
         let (judged, wanted) = self.wanted(&view);
         let lost = |at: &GroupPartition, keeper: &KeeperHandle| {
@@ -309,7 +312,7 @@ impl Fleet {
     }
 
     /// Of the groups about which everything is known: what is not known changes nothing.
-    fn wanted(&mut self, view: &View) -> (HashSet<GroupName>, HashMap<GroupPartition, Wanted>) {
+    fn wanted(&mut self, view: &View) -> (HashSet<GroupName>, BTreeMap<GroupPartition, Wanted>) {
         let Self { shared, charges, kept, vacancies, membership, looking, .. } = self;
         let (now, patience) = (Instant::now(), shared.coordinator.patience());
         for group in kept.groups_without_a_backend() {
@@ -317,7 +320,7 @@ impl Fleet {
         }
         // Without patience nobody else's turn ever passes.
         let mut turns = Turns { instance: membership.instance(), vacancies, patience: patience.unwrap_or(Duration::MAX), now };
-        let (mut judged, mut wanted) = (HashSet::new(), HashMap::new());
+        let (mut judged, mut wanted) = (HashSet::new(), BTreeMap::new());
         for group in charges.prepared_groups().filter(|group| view.controls.contains_key(&group.config.group)) {
             if let Some(topics) = group.cluster.topics() {
                 judged.insert(group.config.group.clone());

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use common::config::{GroupConfig, Order};
 use common::coordinator::{Coordinator, Lease, Losses, MemberGroup};
 use common::queue::Queue;
+use engine::ids::Epoch;
 use engine::options::{Backoff, EventTypes, OnFailure, Options};
-use engine::ports::Gate;
-use engine::task::{Permission, Task};
+use engine::ports::{Gate, Processor, Progress};
+use engine::task::{Budget, Label, PartitionHandle, Permission, Task};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
-use crate::decode::RecordDecoder;
-use crate::delivery::Delivery;
+use crate::committer::PartitionSink;
+use crate::decode::{Delivered, RecordDecoder};
+use crate::member;
+use crate::source::PartitionSource;
 
 /// A group, and what it reads from and is coordinated by. Groups that share either have the same
 /// `Arc` of it: by that they are known to.
@@ -31,14 +34,54 @@ pub(crate) struct Group {
     pub(crate) entry: MemberGroup,
     pub(crate) cluster: Arc<Cluster>,
     pub(crate) coordinator: Arc<dyn Coordinator>,
-    pub(crate) task: Task<RecordDecoder, Delivery>,
+    pub(crate) pipeline: Arc<dyn Pipeline>,
     pub(crate) allowed: watch::Sender<Allowed>,
 }
 
 impl Group {
+    pub(crate) fn new(config: GroupConfig, cluster: Arc<Cluster>, coordinator: Arc<dyn Coordinator>, pipeline: Arc<dyn Pipeline>) -> Self {
+        let (allowed, _) = watch::channel(Allowed::default());
+        Self { entry: member::entry(&config), config, cluster, coordinator, pipeline, allowed }
+    }
+
     /// Whether it is set up as it should be.
     pub(crate) fn is_as(&self, setup: &GroupSetup) -> bool {
         self.config == setup.config && Arc::ptr_eq(&self.cluster.queue, &setup.queue) && Arc::ptr_eq(&self.coordinator, &setup.coordinator)
+    }
+}
+
+/// What becomes of a group's records, whatever delivers them.
+pub(crate) trait Pipeline: Send + Sync {
+    /// As [`Task::start_behind`].
+    fn start(
+        &self,
+        gate: EpochGate,
+        label: Label,
+        epoch: Epoch,
+        from: Progress,
+        source: PartitionSource,
+        sink: PartitionSink,
+    ) -> PartitionHandle;
+
+    /// As [`Task::set_budget`].
+    fn set_budget(&self, budget: Budget);
+}
+
+impl<P: Processor<Delivered>> Pipeline for Task<RecordDecoder, P> {
+    fn start(
+        &self,
+        gate: EpochGate,
+        label: Label,
+        epoch: Epoch,
+        from: Progress,
+        source: PartitionSource,
+        sink: PartitionSink,
+    ) -> PartitionHandle {
+        self.start_behind(gate, label, epoch, from, source, sink)
+    }
+
+    fn set_budget(&self, budget: Budget) {
+        Self::set_budget(self, budget);
     }
 }
 

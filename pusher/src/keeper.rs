@@ -160,7 +160,9 @@ impl Keeper {
                 self.after(why, last)
             }
             None => {
-                let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: to_coordinator(handle.stored()) };
+                // Not what was stored last: the commit under way may be stored yet, and is not to be taken back.
+                let progress = to_coordinator(handle.status().await.progress);
+                let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress };
                 Step::GiveUp { last, then: why.then() }
             }
         }
@@ -173,8 +175,9 @@ impl Keeper {
         tokio::pin!(released);
         loop {
             tokio::select! {
-                released = &mut released => return released.ok(),
+                biased;
                 Ok(()) = self.allowed.changed() => self.permit(handle),
+                released = &mut released => return released.ok(),
             }
         }
     }
@@ -192,7 +195,7 @@ impl Keeper {
         let sink = PartitionSink { at, epoch, committer: committer.clone(), stop };
         let gate = EpochGate { allowed: self.group.allowed.subscribe(), lease: coordinator.lease(), session: *session };
         let (epoch, from) = (engine::ids::Epoch(epoch.0), to_engine(&claim.progress));
-        let handle = self.group.task.start_behind(gate, label, epoch, from, source, sink);
+        let handle = self.group.pipeline.start(gate, label, epoch, from, source, sink);
         self.permit(&handle);
         handle
     }

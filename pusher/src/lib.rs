@@ -17,6 +17,8 @@ mod group;
 mod keeper;
 mod member;
 mod metrics;
+#[cfg(test)]
+mod model;
 mod prepare;
 mod pusher;
 mod readout;

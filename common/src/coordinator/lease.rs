@@ -19,7 +19,7 @@ const FOR_EVER: u64 = u64::MAX;
 /// On a clock that also runs while the machine is suspended: a lease must not outlive its session
 /// because nobody counted.
 pub fn boot_time() -> Duration {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "model"))]
     if let Some(now) = simulated::now() {
         return now;
     }
@@ -194,7 +194,7 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// The clock of a thread that simulates several processes.
-#[cfg(test)]
+#[cfg(any(test, feature = "model"))]
 pub(super) mod simulated {
     use std::cell::Cell;
     use std::time::Duration;

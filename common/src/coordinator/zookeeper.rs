@@ -35,8 +35,8 @@ mod foreign;
 mod groups;
 mod member;
 mod metrics;
-#[cfg(test)]
-mod model;
+#[cfg(any(test, feature = "model"))]
+pub mod model;
 mod outcome;
 mod owned;
 mod paths;

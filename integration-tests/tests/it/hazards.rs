@@ -4,7 +4,7 @@
 //! | hazard | shown by |
 //! |---|---|
 //! | replay to exactly the old value | `zookeeper::conformance` (`a_replay_to_exactly_the_old_value_is_one`), `zookeeper::interference` (a foreign set to what stands) |
-//! | crash between two writes | the model of `common` (`a_pair_that_is_not_written_at_once_is_caught`: its histories crash anywhere), `zookeeper::conformance` (`a_crash_keeps_what_was_committed`) |
+//! | crash between two writes | the model of `pusher` (`a_pair_that_is_not_written_at_once_is_caught`: its histories crash anywhere), `zookeeper::conformance` (`a_crash_keeps_what_was_committed`) |
 //! | an old tool moving a cursor forward and back | `zookeeper::interference` |
 //! | topic re-created over a stuck head with a done set above it | `topics` |
 //! | group pointed at another cluster | `topics`, `zookeeper::interference` |

@@ -5,7 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::charges::Prepared;
 use super::kept::Ended;
-use super::wanted::View;
+use super::looking::Seen;
 use super::{Fleet, Order};
 
 pub(super) enum Event {
@@ -14,7 +14,7 @@ pub(super) enum Event {
     LeaseChanged,
     Prepared(Prepared),
     Joined((Member, Result<(), CoordinatorError>)),
-    Viewed(Result<View, CoordinatorError>),
+    Seen(Seen),
     Ended(Ended),
     /// Something that partitions are shared by may have changed.
     Hinted,
@@ -36,7 +36,7 @@ impl Fleet {
             ended = kept.next_ended() => Event::Ended(ended),
             prepared = charges.next_prepared() => Event::Prepared(prepared),
             joined = membership.next_joined() => Event::Joined(joined),
-            read = looking.next_view() => Event::Viewed(read),
+            seen = looking.next_seen() => Event::Seen(seen),
             () = hints.next() => Event::Hinted,
             () = until(due) => Event::Due,
         }

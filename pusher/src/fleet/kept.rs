@@ -1,6 +1,6 @@
 //! The keepers of a fleet's partitions, one for each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use common::coordinator::vacancy::Holding;
@@ -20,7 +20,7 @@ pub(super) type Ended = Result<(Id, GroupPartition), JoinError>;
 
 #[derive(Default)]
 pub(super) struct Kept {
-    keepers: HashMap<GroupPartition, KeeperHandle>,
+    keepers: BTreeMap<GroupPartition, KeeperHandle>,
     tasks: JoinSet<GroupPartition>,
     /// Which keeper a task is, for one that panicked.
     of_tasks: HashMap<Id, GroupPartition>,
@@ -30,7 +30,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// What is kept already, and be it about to end, is passed over. How many were taken.
-    pub(super) fn take(&mut self, wanted: HashMap<GroupPartition, Wanted>, shared: &Arc<Shared>) -> usize {
+    pub(super) fn take(&mut self, wanted: BTreeMap<GroupPartition, Wanted>, shared: &Arc<Shared>) -> usize {
         let mut taken = 0;
         for (at, Wanted { group, topic_id }) in wanted {
             if !self.keepers.contains_key(&at) {
@@ -122,7 +122,7 @@ impl Kept {
 
     /// Those of which something cannot be claimed because queue or coordinator do not answer: what
     /// others have not claimed then is no fault of theirs.
-    pub(super) fn groups_without_a_backend(&self) -> HashSet<GroupName> {
+    pub(super) fn groups_without_a_backend(&self) -> BTreeSet<GroupName> {
         let waits = |keeper: &KeeperHandle| matches!(&*keeper.phase.borrow(), Phase::Claiming { trouble: Some(trouble) } if trouble.cause == Cause::Backend);
         self.keepers.iter().filter(|(_, keeper)| waits(keeper)).map(|(at, _)| at.group.clone()).collect()
     }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::wanted::View;
+use super::wanted::{Controls, Rest, View};
 
 /// Nothing changes unseen for longer than this, even without a hint.
 const TICK: Duration = Duration::from_secs(10);
@@ -26,7 +26,16 @@ pub(super) enum Depth {
     WhatChanged,
 }
 
-type Look = BoxFuture<'static, Result<View, CoordinatorError>>;
+/// What there is to be seen of a look, one after the other.
+pub(super) enum Seen {
+    Controls(Controls),
+    View(Result<View, CoordinatorError>),
+}
+
+enum Look {
+    Controls(BoxFuture<'static, (Controls, Rest)>),
+    Rest(Rest),
+}
 
 pub(super) struct Looking {
     under_way: Option<Look>,
@@ -48,6 +57,7 @@ impl Hints {
     /// Cancel safe.
     pub(super) async fn next(&mut self) {
         tokio::select! {
+            biased;
             Ok(()) = self.coordinator.changed() => {}
             Ok(()) = self.topics.changed() => {}
             else => std::future::pending().await,
@@ -79,7 +89,7 @@ impl Looking {
     /// Begins a look if one is due and none is under way.
     pub(super) fn pursue<F>(&mut self, now: Instant, look: impl FnOnce(Depth) -> F)
     where
-        F: Future<Output = Result<View, CoordinatorError>> + Send + 'static,
+        F: Future<Output = (Controls, Rest)> + Send + 'static,
     {
         if self.due().is_none_or(|due| now < due) {
             return;
@@ -88,7 +98,7 @@ impl Looking {
         if depth == Depth::Whole {
             self.whole = now + TICK;
         }
-        self.under_way = Some(look(depth).boxed());
+        self.under_way = Some(Look::Controls(look(depth).boxed()));
         (self.began, self.next) = (now, now + TICK);
     }
 
@@ -96,10 +106,15 @@ impl Looking {
         self.under_way.is_none().then(|| self.next.max(self.rest))
     }
 
-    /// For ever while nobody looks.
-    pub(super) async fn next_view(&mut self) -> Result<View, CoordinatorError> {
+    /// For ever while nobody looks. Cancel safe.
+    pub(super) async fn next_seen(&mut self) -> Seen {
         match &mut self.under_way {
-            Some(look) => look.await,
+            Some(Look::Controls(look)) => {
+                let (controls, rest) = look.await;
+                self.under_way = Some(Look::Rest(rest));
+                Seen::Controls(controls)
+            }
+            Some(Look::Rest(rest)) => Seen::View(rest.await),
             None => std::future::pending().await,
         }
     }

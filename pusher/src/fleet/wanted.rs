@@ -1,13 +1,14 @@
 //! What is read afresh, and what follows from it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use common::coordinator::vacancy::{Holding, Look, Vacancies};
 use common::coordinator::{Control, Coordinator, CoordinatorError, Member, Vacant};
 use common::ids::{Epoch, GroupName, GroupPartition, Partition, Topic, TopicId};
 use common::queue::TopicInfo;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use tokio::time::Instant;
 use tracing::error;
 
@@ -17,11 +18,16 @@ use crate::group::Group;
 /// Questions to the coordinator that are open at one time.
 const CONCURRENCY: usize = 64;
 
+/// Without those that cannot be read.
+pub(super) type Controls = HashMap<GroupName, Control>;
+
+/// What is read of everything but the controls: all or nothing.
+pub(super) type Rest = BoxFuture<'static, Result<View, CoordinatorError>>;
+
 /// Everything a decision rests on, as of one moment.
 pub(super) struct View {
     members: Vec<Member>,
-    /// Without those that cannot be read.
-    pub(super) controls: HashMap<GroupName, Control>,
+    pub(super) controls: Controls,
     /// Owned partitions whose cursor was moved by somebody else, and under which epoch.
     pub(super) moved: Vec<(GroupPartition, Epoch)>,
     /// Of the topics that were looked at, what has no owner.
@@ -37,7 +43,7 @@ pub(super) type Serving = (GroupPartition, Epoch);
 pub(super) struct Question {
     pub(super) groups: Vec<GroupName>,
     /// As last read.
-    pub(super) known: HashMap<GroupName, Control>,
+    pub(super) known: Controls,
     /// Epochs that no look was at yet: looked at whatever has changed.
     pub(super) first_looked_at: Vec<Serving>,
     pub(super) looked_at: Vec<Serving>,
@@ -51,16 +57,23 @@ pub(super) struct Wanted {
     pub(super) topic_id: Option<TopicId>,
 }
 
+/// Reads the controls, which are heeded at once: whoever has read that a group is paused begins no attempt,
+/// however long the rest takes, and whether or not it can be read.
+pub(super) async fn look(coordinator: Arc<dyn Coordinator>, question: Question) -> (Controls, Rest) {
+    let read = stream::iter(question.groups.iter().cloned()).map(|group| control(&*coordinator, group)).buffer_unordered(CONCURRENCY);
+    let controls: Controls = read.filter_map(std::future::ready).collect().await;
+    let rest = View::read(coordinator, question, controls.clone());
+    (controls, rest.boxed())
+}
+
 impl View {
     pub(super) fn crew(&self) -> Crew {
         self.members.iter().map(|member| (member.instance.clone(), member.entered)).collect()
     }
 
     /// All or nothing: half a view would let partitions go that are still ours.
-    pub(super) async fn read(coordinator: Arc<dyn Coordinator>, question: Question) -> Result<Self, CoordinatorError> {
-        let Question { groups, known, first_looked_at, looked_at, vacant } = question;
-        let controls = stream::iter(groups).map(|group| control(&*coordinator, group)).buffer_unordered(CONCURRENCY);
-        let controls: HashMap<_, _> = controls.filter_map(std::future::ready).collect().await;
+    async fn read(coordinator: Arc<dyn Coordinator>, question: Question, controls: Controls) -> Result<Self, CoordinatorError> {
+        let Question { groups: _, known, first_looked_at, looked_at, vacant } = question;
         // A replay changes the control, too. What was written past it is found out by a whole look.
         let changed = |(at, _): &Serving| controls.get(&at.group) != known.get(&at.group);
         let suspects: Vec<_> = first_looked_at.into_iter().chain(looked_at.into_iter().filter(changed)).collect();
@@ -86,9 +99,9 @@ impl View {
         topics: &Topics,
         turns: &mut Turns<'_>,
         holding: impl Fn(&GroupPartition) -> Holding,
-    ) -> HashMap<GroupPartition, Wanted> {
+    ) -> BTreeMap<GroupPartition, Wanted> {
         let name = &group.config.group;
-        let mut wanted = HashMap::new();
+        let mut wanted = BTreeMap::new();
         for info in group.config.topics.iter().filter_map(|topic| topics.get(topic)) {
             for partition in self.mine(name, info, turns, &holding) {
                 let at = GroupPartition { group: name.clone(), topic: info.topic.clone(), partition };

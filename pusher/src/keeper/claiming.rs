@@ -41,6 +41,7 @@ impl Keeper {
         while !self.let_go.is_cancelled() {
             let mut hints = self.hints();
             let tried = tokio::select! {
+                biased;
                 tried = self.try_claim(None) => tried,
                 () = self.shared.draining.cancelled() => break,
             };
@@ -139,11 +140,13 @@ impl Keeper {
             // However often hints come, tries are at least this far apart.
             tokio::time::sleep(pause.min(Backoff::FIRST)).await;
             tokio::select! {
+                biased;
                 () = tokio::time::sleep(pause.saturating_sub(Backoff::FIRST)) => {}
                 Ok(()) = hints.changed() => {}
             }
         };
         tokio::select! {
+            biased;
             () = self.let_go.cancelled() => false,
             () = rest => true,
         }

@@ -17,6 +17,7 @@ impl Keeper {
         self.phase.send_replace(Phase::Ending);
         let mut trying = Trying { last, reason: String::new() };
         tokio::select! {
+            biased;
             () = self.try_to_give_up(&mut trying) => {}
             () = self.out_of_time() => self.not_stored(&trying.last, &trying.reason),
         }

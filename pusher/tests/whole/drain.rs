@@ -1,8 +1,12 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use common::coordinator::Coordinator;
+use common::ids::Offset;
+
+use crate::faults::FaultyCoordinator;
 use crate::receiver::{Answer, Receiver};
-use crate::rig::{Rig, group};
+use crate::rig::{Rig, Running, at, cursor, group};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_starts_nothing_and_repeats_nothing() {
@@ -43,4 +47,21 @@ async fn what_hangs_is_cut_at_the_drain_timeout_and_tried_again_after_the_restar
     running.wait_caught_up("g").await;
     assert_eq!(receiver.log().len(), 2);
     running.drain().await;
+}
+
+/// Found by the model test: the release took back what a commit had stored meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_done_is_stored_with_the_release_although_the_commit_before_is_not_answered() {
+    let (mut rig, receiver) = (Rig::new(), Receiver::ok().await);
+    rig.drain_timeout = Duration::from_millis(200);
+    let stores = rig.open();
+    let (queue, stored) = (stores.queue.clone(), stores.coordinator.clone());
+    let coordinator = FaultyCoordinator::with_commits_of(Duration::from_secs(60), stored.clone());
+    let running = Running::start_on(stores, queue, coordinator, &[group("g", receiver.address, &["t"])], rig.drain_timeout).await;
+    running.queue_topic("t", 1).await;
+    running.post("t", Some("k"), "x").await;
+    receiver.wait_for(1).await;
+    running.wait_caught_up("g").await;
+    assert!(running.drain().await > Duration::from_secs(4), "a commit was under way");
+    assert_eq!(cursor(stored.standing(&[at("g", "t", 0)]).await.unwrap().remove(0).progress), Some(Offset(1)));
 }

@@ -23,6 +23,7 @@ pub(crate) struct FaultyCoordinator {
     pub(crate) commits_fail: AtomicBool,
     pub(crate) held_by_another: AtomicBool,
     pub(crate) births_fail: AtomicBool,
+    pub(crate) looks_fail: AtomicBool,
     /// Members besides this process.
     pub(crate) others: Mutex<Vec<Member>>,
     pub(crate) patience: Mutex<Option<Duration>>,
@@ -46,6 +47,7 @@ impl FaultyCoordinator {
             commits_fail: no(),
             held_by_another: no(),
             births_fail: no(),
+            looks_fail: no(),
             others: Mutex::default(),
             patience: Mutex::default(),
             committed: Mutex::default(),
@@ -114,7 +116,10 @@ impl Coordinator for FaultyCoordinator {
         self.inner.replay(replay).await
     }
     async fn moved(&self, owned: &[(GroupPartition, Epoch)]) -> Result<Vec<GroupPartition>, CoordinatorError> {
-        self.inner.moved(owned).await
+        match self.looks_fail.load(Ordering::Relaxed) {
+            true => Err(unavailable()),
+            false => self.inner.moved(owned).await,
+        }
     }
     async fn vacant(&self, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError> {
         self.inner.vacant(group, topic, partitions).await

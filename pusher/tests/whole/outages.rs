@@ -124,3 +124,18 @@ async fn nothing_is_served_before_every_birth_is_written() {
     receiver.wait_for(1).await;
     running.drain().await;
 }
+
+/// Found by the model test: it was passed over with the rest.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_that_was_read_is_heeded_although_the_rest_cannot_be() {
+    let (rig, receiver) = (Rig::new(), Receiver::ok().await);
+    let Faulty { coordinator, running, .. } = start(&rig, &receiver).await;
+    running.wait_caught_up("g").await;
+    coordinator.looks_fail.store(true, Relaxed);
+    coordinator.set_paused(&at("g", "t", 0).group, true).await.unwrap();
+    running.wait_until("g", |partition| partition["live"]["blocked"] == "paused").await;
+    running.post("t", Some("k"), "x").await;
+    coordinator.set_paused(&at("g", "t", 0).group, false).await.unwrap();
+    receiver.wait_for(1).await;
+    running.drain().await;
+}

@@ -61,8 +61,10 @@ pub(super) async fn standing(core: &Core, at: &[GroupPartition]) -> Result<Vec<S
 /// Each with the last write of its pair: a claim is one. Of both nodes, in case somebody deleted one.
 pub(super) async fn vacant(core: &Core, group: &GroupName, topic: &Topic, partitions: u32) -> Result<Vec<Vacant>, CoordinatorError> {
     let link = core.wire.link().await?;
-    let owners: HashSet<String> = core.wire.children(&link, &paths::owners(group, topic)).await?.into_iter().collect();
-    let unowned: Vec<Partition> = (0..partitions).filter(|number| !owners.contains(&number.to_string())).map(Partition).collect();
+    let unowned: Vec<Partition> = {
+        let owned = owned(core, &link, group, topic).await?;
+        (0..partitions).map(Partition).filter(|partition| !owned.contains(&partition.0.to_string())).collect()
+    };
     let mut vacant = Vec::with_capacity(unowned.len());
     for some in unowned.chunks(MAX_READS) {
         let looks = some.iter().map(|partition| async {
@@ -74,5 +76,43 @@ pub(super) async fn vacant(core: &Core, group: &GroupName, topic: &Topic, partit
         });
         vacant.extend(futures_util::future::try_join_all(looks).await?);
     }
+    // Claimed since, it would have the mark of that claim, and be taken for vacant all the time from here to its end.
+    if !vacant.is_empty() {
+        let owned = owned(core, &link, group, topic).await?;
+        vacant.retain(|vacant| !owned.contains(&vacant.partition.0.to_string()));
+    }
     Ok(vacant)
+}
+
+/// Numbers of partitions.
+async fn owned(core: &Core, link: &Link, group: &GroupName, topic: &Topic) -> Result<HashSet<String>, CoordinatorError> {
+    Ok(core.wire.children(link, &paths::owners(group, topic)).await?.into_iter().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::conformance::{Scene, log, member, topic_id};
+    use super::super::model::Pair;
+    use crate::coordinator::Birth;
+    use crate::ids::Offset;
+
+    /// It looked as if nobody had owned it since before it was claimed.
+    #[test]
+    fn what_is_claimed_during_a_look_is_not_vacant() {
+        let (pair, at) = (Pair::new(), Scene::new("g", "t").at(0));
+        let (group, topic) = (at.group.clone(), at.topic.clone());
+        let born = Birth { topic_id: Some(topic_id(1)), start: vec![Offset(0)] };
+        let joined = pair.claimant.ask(async move |coordinator| {
+            coordinator.birth(&group, &topic, born, &[log(0, 10)]).await.unwrap();
+            coordinator.join(member("claimant")).await.unwrap();
+        });
+        assert!(pair.all() && joined.is_finished());
+        let (group, topic) = (at.group.clone(), at.topic.clone());
+        let vacant = pair.watcher.ask(async move |coordinator| coordinator.vacant(&group, &topic, 1).await.unwrap());
+        pair.watcher_reads_once();
+        let claimed = pair.claimant.ask(async move |coordinator| coordinator.claim(&at, log(0, 10)).await.unwrap());
+        pair.claimant_goes_on();
+        assert!(claimed.is_finished() && !vacant.is_finished());
+        assert_eq!(pair.answer(vacant), []);
+    }
 }

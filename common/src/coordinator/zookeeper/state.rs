@@ -320,7 +320,9 @@ impl State {
     }
 
     pub(super) fn owned(&self) -> Vec<GroupPartition> {
-        self.owned.keys().cloned().collect()
+        let mut owned: Vec<_> = self.owned.keys().cloned().collect();
+        owned.sort_unstable();
+        owned
     }
 
     /// Of each: what should stand, if it is at rest under this epoch. Outer `None`: it is not owned

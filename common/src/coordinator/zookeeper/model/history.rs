@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use super::super::super::lease::simulated;
 use super::super::wire::Op;
-use super::process::Process;
+use super::Course;
+use super::log::SimulatedLog;
+use super::process::{Process, Program};
 use super::steps::{Setup, Step, What};
-use super::truth::{SimulatedLog, Truth};
+use super::truth::Truth;
 use super::wire::Broken;
 use super::world::{Flow, SESSION, Shared, World};
 
@@ -23,24 +25,30 @@ const PASSED_OVER_WITHIN: Duration = Duration::from_secs(6 + 5);
 /// And every cursor at its end.
 const FINISHED_WITHIN: Duration = Duration::from_secs(120);
 
-pub(super) struct History {
+pub(super) struct History<P> {
     world: Shared,
-    processes: Vec<Option<Process>>,
+    processes: Vec<Option<Process<P>>>,
     broken: Option<Broken>,
     /// Requests of a process that are served before it is another's turn.
     at_most: usize,
     replays: u64,
 }
 
-impl History {
-    pub(super) fn run(setup: &Setup, steps: &[Step], broken: Option<Broken>) -> Result<(), String> {
+impl<P: Program> History<P> {
+    pub(super) fn run(setup: &Setup, steps: &[Step], broken: Option<Broken>) -> Result<Course, String> {
         let mut history = Self::new(setup, broken);
         for (index, step) in steps.iter().enumerate() {
             history.step(*step);
             history.settle();
             history.check().map_err(|violation| format!("after step {index}, {step:?}: {violation}"))?;
         }
-        history.heal().map_err(|violation| format!("after everything was well again: {violation}"))
+        history.heal().map_err(|violation| format!("after everything was well again: {violation}"))?;
+        Ok(history.course())
+    }
+
+    fn course(&self) -> Course {
+        let world = self.world.lock();
+        Course { transactions: world.tree.zxid.unsigned_abs(), attempts: world.truth.attempts_made(), took: world.now }
     }
 
     fn new(setup: &Setup, broken: Option<Broken>) -> Self {
@@ -93,14 +101,25 @@ impl History {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Append { partition, records } => self.on_partition(partition, |world, partition| world.truth.append(partition, records)),
-            Step::Trim { partition, records } => self.on_partition(partition, |world, partition| world.truth.trim(partition, records)),
+            Step::Append { partition, records } => self.on_partition(partition, |world, partition| {
+                world.truth.append(partition, records);
+                world.appended.send_modify(|changes| *changes += 1);
+            }),
+            Step::Trim { partition, records } => self.on_partition(partition, |world, partition| {
+                world.truth.trim(partition, records);
+                world.appended.send_modify(|changes| *changes += 1);
+            }),
             Step::RecreateTopic => {
                 let mut world = self.world.lock();
                 let World { truth, tree, .. } = &mut *world;
                 truth.recreate(tree);
+                world.log_changed();
             }
-            Step::AddPartition => self.world.lock().truth.add_partition(),
+            Step::AddPartition => {
+                let mut world = self.world.lock();
+                world.truth.add_partition();
+                world.log_changed();
+            }
             Step::Start(slot) => self.start(slot),
             Step::Crash(slot) => self.crash(slot),
             Step::Leave(slot) => self.processes[slot].iter().for_each(Process::leave),
@@ -119,7 +138,7 @@ impl History {
                 self.replays += 1;
                 let partition = partition % self.world.lock().truth.log().end.len();
                 let id = format!("r{}", self.replays);
-                self.processes[slot].iter().for_each(|process| process.replay(&id, partition, to));
+                self.processes[slot].iter().for_each(|process| process.replay(id.clone(), partition, to));
             }
             Step::Pause(slot, paused) => self.processes[slot].iter().for_each(|process| process.pause(paused)),
             Step::ForeignSet { partition, to } => self.on_partition(partition, |world, partition| {

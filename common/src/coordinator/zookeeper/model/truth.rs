@@ -3,52 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use uuid::Uuid;
-
 use super::super::super::done::node;
-use super::super::super::{Birth, Control, Log, cursor};
+use super::super::super::{Birth, Control, cursor};
 use super::super::wire::Op;
+use super::log::SimulatedLog;
 use super::tree::{Tree, Znode};
 use super::turns::Turns;
-use crate::coordinator::conformance::Scene;
-use crate::ids::{GroupPartition, Offset, TopicId};
-
-/// One topic, which may be created anew.
-#[derive(Clone, Default)]
-pub(super) struct SimulatedLog {
-    life: u128,
-    pub(super) first: Vec<u64>,
-    pub(super) end: Vec<u64>,
-    /// Of the lives before.
-    former: BTreeMap<TopicId, Vec<u64>>,
-}
-
-impl SimulatedLog {
-    pub(super) fn new(ends: Vec<u64>) -> Self {
-        Self { life: 1, first: vec![0; ends.len()], end: ends, former: BTreeMap::new() }
-    }
-
-    pub(super) fn topic_id(&self) -> TopicId {
-        TopicId(Uuid::from_u128(self.life))
-    }
-
-    pub(super) fn partitions(&self) -> u32 {
-        u32::try_from(self.end.len()).unwrap()
-    }
-
-    pub(super) fn ends(&self) -> Vec<Offset> {
-        self.end.iter().copied().map(Offset).collect()
-    }
-
-    pub(super) fn of(&self, partition: usize) -> Log {
-        Log { topic_id: Some(self.topic_id()), first: Offset(self.first[partition]), end: Offset(self.end[partition]), past_end: None }
-    }
-
-    fn end_of(&self, topic: Option<TopicId>, partition: usize) -> u64 {
-        let ends = topic.and_then(|topic| self.former.get(&topic)).unwrap_or(&self.end);
-        ends.get(partition).copied().unwrap_or(0)
-    }
-}
+use crate::ids::{GroupName, GroupPartition, Offset, Partition, Topic, TopicId};
 
 /// Of one partition, in the topic as it is now.
 #[derive(Clone, Default)]
@@ -104,7 +65,8 @@ pub(super) struct Before {
 }
 
 pub(super) fn at(partition: usize) -> GroupPartition {
-    Scene::new("g", "t").at(u32::try_from(partition).unwrap())
+    let (group, topic) = (GroupName::new("g").unwrap(), Topic::new("t").unwrap());
+    GroupPartition { group, topic, partition: Partition(u32::try_from(partition).unwrap()) }
 }
 
 fn path(what: &str, partition: usize) -> String {
@@ -154,10 +116,7 @@ impl Truth {
 
     /// A cursor that does not say of which topic it is counts for the new one too.
     pub(super) fn recreate(&mut self, tree: &Tree) {
-        self.log.former.insert(self.log.topic_id(), self.log.end.clone());
-        self.log.life += 1;
-        self.log.first.fill(0);
-        self.log.end.fill(0);
+        self.log.recreate();
         self.attempts.iter_mut().for_each(|attempt| attempt.stale = true);
         for (partition, ledger) in self.ledgers.iter_mut().enumerate() {
             let unnamed = topic_of(tree.get(&path("done", partition))).is_none();
@@ -333,6 +292,7 @@ impl Truth {
         &mut self,
         peer: usize,
         (partition, epoch, offset): (usize, u64, u64),
+        value: &[u8],
         alive: impl Fn(i64) -> bool,
         frozen: impl Fn(usize) -> bool,
     ) -> u64 {
@@ -356,7 +316,7 @@ impl Truth {
             });
         }
         self.last_attempt += 1;
-        self.attempts.push(Attempt { id: self.last_attempt, peer, partition, epoch, offset, stale: false });
+        self.attempts.push(Attempt { id: self.last_attempt, peer, partition, epoch, offset, stale: !self.log.is_of_now(value) });
         self.last_attempt
     }
 
@@ -377,6 +337,10 @@ impl Truth {
     pub(super) fn gone(&mut self, peer: usize) {
         self.paused.remove(&peer);
         self.attempts.retain(|attempt| attempt.peer != peer);
+    }
+
+    pub(super) fn attempts_made(&self) -> u64 {
+        self.last_attempt
     }
 
     /// What is not as it is to be once everything is well and receivers answer.

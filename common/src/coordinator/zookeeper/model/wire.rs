@@ -14,7 +14,7 @@ use crate::coordinator::Birth;
 
 /// A rule of the protocol that is not kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Broken {
+pub enum Broken {
     /// The done set is written before the cursor, and counts whoever wrote the cursor.
     PairApart,
     /// Work goes on until the client's own clock says that the session has expired.

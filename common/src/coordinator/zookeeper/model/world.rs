@@ -12,6 +12,7 @@ use super::super::servers::Watch;
 use super::super::wire::Op;
 use super::tree::{Tree, stat};
 use super::truth::Truth;
+use crate::ids::Partition;
 
 pub(super) const SESSION: Duration = Duration::from_secs(6);
 /// Between two pings of the leader: half a tick.
@@ -35,7 +36,7 @@ impl Shared {
 
 /// What becomes of the packets between a process and its server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) enum Flow {
+pub enum Flow {
     #[default]
     Pass,
     Hold,
@@ -129,6 +130,9 @@ pub(super) struct World {
     /// Writes that are still under way although their sender has given them up.
     late: Vec<(i64, Vec<Op>)>,
     pub(super) truth: Truth,
+    /// Grow whenever topics are others, and whenever readers are to look again.
+    pub(super) topic_changes: watch::Sender<u64>,
+    pub(super) appended: watch::Sender<u64>,
 }
 
 impl World {
@@ -392,14 +396,26 @@ impl World {
         }
     }
 
+    /// Whether one of its sessions does.
+    pub(super) fn owns(&self, peer: usize, partition: Partition) -> bool {
+        let owner = self.tree.get(&format!("/consumers/g/owners/t/{}", partition.0)).map(|node| node.owner);
+        self.clients.values().any(|client| client.peer == peer && Some(client.session) == owner)
+    }
+
+    /// Tells who reads, and who follows the topics.
+    pub(super) fn log_changed(&self) {
+        self.topic_changes.send_modify(|changes| *changes += 1);
+        self.appended.send_modify(|changes| *changes += 1);
+    }
+
     pub(super) fn client_thinks_expired(&self, peer: usize) -> bool {
         let last = self.clients.values().rev().find(|client| client.peer == peer);
         last.is_none_or(|client| *client.state.borrow() == SessionState::Expired)
     }
 
-    pub(super) fn attempt(&mut self, peer: usize, what: (usize, u64, u64)) -> u64 {
+    pub(super) fn attempt(&mut self, peer: usize, what: (usize, u64, u64), value: &[u8]) -> u64 {
         let Self { truth, sessions, peers, .. } = self;
-        truth.attempt(peer, what, |session| sessions.contains_key(&session), |peer| peers[peer].frozen)
+        truth.attempt(peer, what, value, |session| sessions.contains_key(&session), |peer| peers[peer].frozen)
     }
 
     /// Every session has its whole time again, and every connection is cut.
