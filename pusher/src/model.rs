@@ -148,7 +148,7 @@ fn a_history_is_the_same_each_time() {
 /// Found by the model test: a claim that came during a look at what is vacant.
 #[test]
 fn who_claims_while_others_look_keeps_its_turn() {
-    let setup = Setup { processes: 3, ends: vec![0, 0, 7], inherited: vec![None; 3], at_most: 1 };
+    let setup = Setup { processes: 3, ends: vec![0, 0, 7], inherited: vec![None; 3], at_most: 1, bypass: false };
     let deleted = Step::Delete { partition: 1, what: What::Owner };
     let steps = [Step::Pass(2500), Step::Waver(1, 2500), Step::Network(0, Flow::Mute), deleted, Step::Pass(7000)];
     course(&setup, &steps, None).unwrap();

@@ -9,7 +9,7 @@ use common::coordinator::Coordinator;
 use common::coordinator::zookeeper::model::{Host, Program};
 use common::ids::{Epoch, Offset};
 use common::queue::Queue;
-use engine::event::{Attempt, Event, Failure, Outcome};
+use engine::event::{Attempt, Event, Failure, GivenUp, Outcome};
 use engine::ports::{Processor, SystemClock};
 use engine::task::{Budget, Task};
 use prometheus_client::metrics::counter::Counter;
@@ -48,6 +48,8 @@ pub(super) struct Running {
 impl Program for Running {
     fn start(host: &Host, coordinator: Arc<dyn Coordinator>, queue: Arc<dyn Queue>) -> Self {
         let (pusher, group) = CONFIG.with(Clone::clone);
+        let bypass_failed = host.bypasses();
+        let group = GroupConfig { bypass_failed, retry_times: u32::from(bypass_failed), ..group };
         let registry = &mut Registry::default();
         let engine = engine::metrics::Metrics::register(registry);
         let delivery = DeliveryMetrics::register(registry);
@@ -90,5 +92,10 @@ impl Processor<Delivered> for Receivers {
             true => Outcome::Done,
             false => Outcome::Retry { not_before: None, failure: Failure { reason: "status", code: Some(500), detail: String::new() } },
         }
+    }
+    async fn bypass(&self, event: &Event<Delivered>, _: &GivenUp) -> Result<(), String> {
+        let value = event.payload.stored.value.as_deref().unwrap_or_default();
+        let written = self.0.bury(event.payload.origin.partition, Offset(event.offset.0), value).await;
+        written.then_some(()).ok_or_else(|| "the dead letter was not written".into())
     }
 }

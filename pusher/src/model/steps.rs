@@ -6,11 +6,13 @@ use proptest::prelude::*;
 fn setups() -> impl Strategy<Value = Setup> {
     let partition = (0u64..8, prop::option::weighted(0.2, 0u64..8));
     let partitions = prop::collection::vec(partition, 1..4);
-    (1usize..4, partitions, prop_oneof![Just(1usize), Just(3), Just(100)]).prop_map(|(processes, partitions, at_most)| {
-        let ends = partitions.iter().map(|(end, _)| *end).collect();
-        let inherited = partitions.iter().map(|(end, cursor)| cursor.map(|cursor| cursor.min(*end))).collect();
-        Setup { processes, ends, inherited, at_most }
-    })
+    (1usize..4, partitions, prop_oneof![Just(1usize), Just(3), Just(100)], any::<bool>()).prop_map(
+        |(processes, partitions, at_most, bypass)| {
+            let ends = partitions.iter().map(|(end, _)| *end).collect();
+            let inherited = partitions.iter().map(|(end, cursor)| cursor.map(|cursor| cursor.min(*end))).collect();
+            Setup { processes, ends, inherited, at_most, bypass }
+        },
+    )
 }
 
 pub(super) fn histories(max_steps: usize) -> impl Strategy<Value = (Setup, Vec<Step>)> {
@@ -32,6 +34,7 @@ fn steps(processes: usize) -> impl Strategy<Value = Step> {
         (1, Just(Step::RestartServers).boxed()),
         (1, (slot.clone(), prop_oneof![Just(2500u64), Just(3500), Just(5000)]).prop_map(|(slot, time)| Step::Waver(slot, time)).boxed()),
         (3, (slot.clone(), flows()).prop_map(|(slot, flow)| Step::Network(slot, flow)).boxed()),
+        (1, (slot.clone(), 1u32..4).prop_map(|(slot, fail)| Step::FailReads(slot, fail)).boxed()),
         (2, (slot.clone(), 1u32..3).prop_map(|(slot, lose)| Step::LoseReplies(slot, lose)).boxed()),
         (3, (slot.clone(), partition.clone(), 0u64..12).prop_map(|(slot, partition, to)| Step::Replay { slot, partition, to }).boxed()),
         (1, (slot.clone(), any::<bool>()).prop_map(|(slot, paused)| Step::Pause(slot, paused)).boxed()),

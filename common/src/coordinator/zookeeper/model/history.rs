@@ -56,6 +56,7 @@ impl<P: Program> History<P> {
         let world = Shared::new(Truth::new(SimulatedLog::new(setup.ends.clone()), &setup.inherited));
         {
             let mut world = world.lock();
+            world.bypass = setup.bypass;
             let above = ["/consumers", "/consumers/g", "/consumers/g/offsets", "/consumers/g/offsets/t"];
             let nodes = above.iter().map(|path| Op::create((*path).to_owned(), ""));
             let cursors =
@@ -129,6 +130,7 @@ impl<P: Program> History<P> {
             Step::Disable(slot) => self.on_peer(slot, |world, peer| world.peers[peer].unable = true),
             Step::Network(slot, flow) => self.on_peer(slot, |world, peer| world.set_flow(peer, flow)),
             Step::Cut(slot) => self.on_peer(slot, World::cut),
+            Step::FailReads(slot, fail) => self.on_peer(slot, |world, peer| world.peers[peer].fail_reads = fail),
             Step::LoseReplies(slot, lose) => self.on_peer(slot, |world, peer| world.peers[peer].lose = lose),
             Step::FallBehind(slot) => self.on_peer(slot, World::fall_behind),
             Step::CatchUp(slot) => self.on_peer(slot, World::catch_up),
@@ -242,6 +244,7 @@ impl<P: Program> History<P> {
         for slot in 0..self.processes.len() {
             self.on_peer(slot, |world, peer| {
                 world.peers[peer].lose = 0;
+                world.peers[peer].fail_reads = 0;
                 world.set_flow(peer, Flow::Pass);
             });
             self.thaw(slot);

@@ -1,6 +1,7 @@
 //! The log: one topic, which may be created anew, and the queue that reads it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,6 +20,7 @@ use crate::record::{Message, Payload, Record, TimestampMs};
 
 /// So many records come at once.
 const MAX_BATCH: u64 = 3;
+const THOUGHT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Default)]
 pub(super) struct SimulatedLog {
@@ -105,6 +107,20 @@ impl SimulatedQueue {
     }
 }
 
+impl SimulatedQueue {
+    /// Some answers take a while, and are given by what there is then.
+    async fn think(&self) {
+        let number = {
+            let mut world = self.world.lock();
+            world.questions += 1;
+            world.questions
+        };
+        if number % 4 == 3 {
+            tokio::time::sleep(THOUGHT).await;
+        }
+    }
+}
+
 #[async_trait]
 impl Queue for SimulatedQueue {
     fn produce(&self, _: Message, _: Ack) -> Produce {
@@ -116,6 +132,7 @@ impl Queue for SimulatedQueue {
     }
 
     async fn topic(&self, topic: &Topic) -> Result<Option<TopicInfo>, QueueError> {
+        self.think().await;
         let info = self.world.lock().truth.log().info();
         Ok((info.topic == *topic).then_some(info))
     }
@@ -130,6 +147,7 @@ impl Queue for SimulatedQueue {
 
     /// Who is unable learns nothing about what it does not own, and so cannot claim it.
     async fn watermarks(&self, _: &Topic, partition: Partition) -> Result<Watermarks, QueueError> {
+        self.think().await;
         let world = self.world.lock();
         if world.peers[self.peer].unable && !world.owns(self.peer, partition) {
             return Err(QueueError::Unavailable("the log does not answer".into()));
@@ -147,7 +165,7 @@ impl Queue for SimulatedQueue {
             let world = world.lock();
             (world.truth.log().life, world.appended.subscribe())
         };
-        let reader = SimulatedReader { world, topic, life, partition, next: from, appended };
+        let reader = SimulatedReader { world, peer: self.peer, topic, life, partition, next: from, appended };
         reader.read()?;
         Ok(Box::new(reader))
     }
@@ -163,6 +181,7 @@ impl Queue for SimulatedQueue {
 
 struct SimulatedReader {
     world: Shared,
+    peer: usize,
     topic: Topic,
     life: u128,
     partition: Partition,
@@ -174,7 +193,11 @@ impl SimulatedReader {
     /// What is there, without going on. Of a topic that was created anew some queues tell their readers; in
     /// the others these find another log under its name.
     fn read(&self) -> Result<Batch, ReadError> {
-        let world = self.world.lock();
+        let mut world = self.world.lock();
+        if let Some(left) = world.peers[self.peer].fail_reads.checked_sub(1) {
+            world.peers[self.peer].fail_reads = left;
+            return Err(QueueError::Unavailable("the log does not answer".into()).into());
+        }
         let log = world.truth.log();
         let notices = self.partition.0.is_multiple_of(2);
         if self.life != log.life && notices {

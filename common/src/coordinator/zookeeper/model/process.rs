@@ -18,7 +18,7 @@ use crate::queue::Queue;
 
 /// Room for the member and two partitions: who owns three has two sessions, unless a rule is broken on purpose.
 const MAX_PATH_BYTES: usize = 94;
-/// So often everything that is ready runs, tasks that wake each other included.
+/// So often everything that is ready runs, tasks that wake each other included. Two are enough, twenty find no more.
 const YIELDS: usize = 6;
 
 /// What runs in a process: called inside its runtime.
@@ -45,11 +45,25 @@ impl Host {
         &self.instance
     }
 
+    /// Whether its group gives up what fails.
+    pub fn bypasses(&self) -> bool {
+        self.world.lock().bypass
+    }
+
     /// One attempt at a record, as its receiver sees it: `true` if that acknowledged it. Dropped
     /// before its end, it was cut.
     pub async fn deliver(&self, partition: Partition, epoch: Epoch, offset: Offset, value: &[u8]) -> bool {
         let attempt = Attempt::begin(self, (partition, epoch, offset), value);
-        attempt.end().await
+        let refused = attempt.number().is_multiple_of(5) || attempt.number() % 11 == 1;
+        attempt.end(!refused).await
+    }
+
+    /// Writes down that a record is given up. Dropped before its end, it was not.
+    pub async fn bury(&self, partition: Partition, offset: Offset, value: &[u8]) -> bool {
+        let epoch = Epoch(self.world.lock().epoch_of(self.peer, partition.0 as usize));
+        let attempt = Attempt::begin(self, (partition, epoch, offset), value);
+        let written = !attempt.number().is_multiple_of(3);
+        attempt.end(written).await
     }
 }
 
@@ -65,14 +79,17 @@ impl<'a> Attempt<'a> {
         Self { host, id }
     }
 
-    /// Receivers take their time, by the number of the attempt, and refuse some.
-    async fn end(mut self) -> bool {
-        let id = self.id.unwrap_or(0);
-        let takes = [0, 50, 300, 0, 900, 4000, 0][usize::try_from(id % 7).unwrap()];
+    fn number(&self) -> u64 {
+        self.id.unwrap_or(0)
+    }
+
+    /// Who answers takes its time.
+    async fn end(mut self, done: bool) -> bool {
+        let takes = [0, 50, 300, 0, 900, 4000, 0][usize::try_from(self.number() % 7).unwrap()];
         tokio::time::sleep(Duration::from_millis(takes)).await;
-        let done = id % 5 != 3;
-        self.id = None;
-        self.host.world.lock().truth.ended(id, done);
+        if let Some(id) = self.id.take() {
+            self.host.world.lock().truth.ended(id, done);
+        }
         done
     }
 }

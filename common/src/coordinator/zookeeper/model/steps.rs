@@ -10,7 +10,10 @@ pub struct Setup {
     pub ends: Vec<u64>,
     /// Cursors that the original left.
     pub inherited: Vec<Option<u64>>,
+    /// Requests of a process that are served before it is another's turn.
     pub at_most: usize,
+    /// What fails is given up, on record.
+    pub bypass: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +42,8 @@ pub enum Step {
     LoseReplies(usize, u32),
     FallBehind(usize),
     CatchUp(usize),
+    /// So many of its next reads of the log are not answered.
+    FailReads(usize, u32),
     /// Writes whose senders gave them up are executed.
     DeliverLate,
     RestartServers,

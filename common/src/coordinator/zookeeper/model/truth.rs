@@ -38,6 +38,8 @@ pub(super) struct Truth {
     ledgers: Vec<Ledger>,
     attempts: Vec<Attempt>,
     last_attempt: u64,
+    /// Of each (process, partition), the epoch of its last attempt.
+    attempted: BTreeMap<(usize, usize), u64>,
     /// Which session an epoch is of.
     epochs: BTreeMap<(usize, u64), i64>,
     /// The last first success of each (partition, epoch, key).
@@ -68,6 +70,8 @@ pub(super) fn at(partition: usize) -> GroupPartition {
     let (group, topic) = (GroupName::new("g").unwrap(), Topic::new("t").unwrap());
     GroupPartition { group, topic, partition: Partition(u32::try_from(partition).unwrap()) }
 }
+
+const BIRTH: &str = "/mqgate/groups/g/topics/t";
 
 fn path(what: &str, partition: usize) -> String {
     format!("/consumers/g/{what}/t/{partition}")
@@ -129,6 +133,10 @@ impl Truth {
     pub(super) fn delete(&mut self, tree: &Tree, what: &str, partition: usize) {
         if what == "owners" {
             self.disowned.insert(partition, self.last_epoch(partition));
+        }
+        // Before anything of us is written, it is as if the group had never been there.
+        if what == "offsets" && tree.get(BIRTH).is_none() {
+            self.ledgers[partition].inherited = None;
         }
         // With both nodes gone an owner goes on from memory, whatever a replay wrote before.
         let other = if what == "done" { "offsets" } else { "done" };
@@ -237,6 +245,15 @@ impl Truth {
         self.epochs.range((partition, 0)..(partition + 1, 0)).next_back().map_or(0, |((_, epoch), _)| *epoch)
     }
 
+    /// That of the last attempt, or of a later write under another session.
+    pub(super) fn epoch_of(&self, peer: usize, partition: usize, sessions: &[i64]) -> u64 {
+        let mut written = self.epochs.range((partition, 0)..(partition + 1, 0)).rev();
+        let (last, session) =
+            written.find(|(_, session)| sessions.contains(session)).map_or((0, 0), |((_, epoch), session)| (*epoch, *session));
+        let attempted = self.attempted.get(&(peer, partition)).copied();
+        attempted.filter(|epoch| self.epochs.get(&(partition, *epoch)) == Some(&session)).unwrap_or(last)
+    }
+
     /// Where the group began, if that is known yet.
     fn begin(&self, tree: &Tree, partition: usize) -> Option<u64> {
         self.ledgers[partition].inherited.or(self.born(tree, partition))
@@ -244,7 +261,7 @@ impl Truth {
 
     /// The start that is written down, of this topic.
     fn born(&self, tree: &Tree, partition: usize) -> Option<u64> {
-        let birth: Birth = serde_json::from_slice(&tree.get("/mqgate/groups/g/topics/t")?.data).ok()?;
+        let birth: Birth = serde_json::from_slice(&tree.get(BIRTH)?.data).ok()?;
         let of_this = birth.topic_id == Some(self.log.topic_id());
         of_this.then(|| birth.start.get(partition).map_or(0, |offset| offset.0))
     }
@@ -316,6 +333,7 @@ impl Truth {
             });
         }
         self.last_attempt += 1;
+        self.attempted.insert((peer, partition), epoch);
         self.attempts.push(Attempt { id: self.last_attempt, peer, partition, epoch, offset, stale: !self.log.is_of_now(value) });
         self.last_attempt
     }

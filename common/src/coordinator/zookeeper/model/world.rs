@@ -62,6 +62,7 @@ pub(super) struct Peer {
     pub(super) last_write: Duration,
     /// So many of the next answers to writes are lost, each with its connection.
     pub(super) lose: u32,
+    pub(super) fail_reads: u32,
     /// What its server knows, if it is behind.
     stale: Option<Tree>,
     fired: Vec<oneshot::Sender<()>>,
@@ -130,6 +131,9 @@ pub(super) struct World {
     /// Writes that are still under way although their sender has given them up.
     late: Vec<(i64, Vec<Op>)>,
     pub(super) truth: Truth,
+    pub(super) bypass: bool,
+    /// Of the log.
+    pub(super) questions: u64,
     /// Grow whenever topics are others, and whenever readers are to look again.
     pub(super) topic_changes: watch::Sender<u64>,
     pub(super) appended: watch::Sender<u64>,
@@ -416,6 +420,12 @@ impl World {
     pub(super) fn attempt(&mut self, peer: usize, what: (usize, u64, u64), value: &[u8]) -> u64 {
         let Self { truth, sessions, peers, .. } = self;
         truth.attempt(peer, what, value, |session| sessions.contains_key(&session), |peer| peers[peer].frozen)
+    }
+
+    /// Under which a process works on a partition, as far as can be told.
+    pub(super) fn epoch_of(&self, peer: usize, partition: usize) -> u64 {
+        let sessions = self.clients.values().filter(|client| client.peer == peer).map(|client| client.session);
+        self.truth.epoch_of(peer, partition, &sessions.collect::<Vec<_>>())
     }
 
     /// Every session has its whole time again, and every connection is cut.
