@@ -74,6 +74,8 @@ pub(crate) struct KeeperHandle {
 
 pub(crate) struct Keeper {
     at: GroupPartition,
+    /// Of the log by which it was last claimed.
+    topic_id: Option<TopicId>,
     group: Arc<Group>,
     shared: Arc<Shared>,
     allowed: watch::Receiver<Allowed>,
@@ -119,7 +121,7 @@ impl Keeper {
         let handle = KeeperHandle { group: group.clone(), topic_id, phase: phase_receiver, commands: sender, let_go: let_go.clone() };
         let allowed = group.allowed.subscribe();
         let cuts = allowed.borrow().cuts;
-        (handle, Self { at, group, shared, allowed, cuts, phase, commands, let_go })
+        (handle, Self { at, topic_id, group, shared, allowed, cuts, phase, commands, let_go })
     }
 
     /// Until it is let go or its topic is gone.
@@ -145,6 +147,7 @@ impl Keeper {
     /// One epoch, from its first read to the end of its last attempt.
     async fn serve(&mut self, won: Won) -> Step {
         let claim = &won.claim;
+        self.topic_id = won.topic_id;
         if self.let_go.is_cancelled() {
             let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress.clone() };
             return Step::GiveUp { last, then: Then::End };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use common::coordinator::{ClaimError, Commit, Log};
-use common::ids::Epoch;
+use common::ids::{Epoch, Offset};
 use tokio::sync::watch;
 use tracing::{error, info};
 
@@ -72,19 +72,27 @@ impl Keeper {
         }
     }
 
-    /// Under a new claim, or as the successor of an epoch that we still own.
+    /// Under a new claim, or as the successor of an epoch that we still own: that is to be given up if the topic is gone.
     pub(super) async fn try_claim(&self, former: Option<Epoch>) -> Result<Step, Failed> {
         let (Shared { coordinator, metrics, .. }, queue) = (&*self.shared, &*self.group.cluster.queue);
         let session = coordinator.lease().losses().sessions;
         let mut past_end = None;
         loop {
             let log = births::log_of(queue, &self.at.topic, self.at.partition).await.map_err(BackendError::from)?;
-            let Some(log) = log.map(|log| Log { past_end, ..log }) else { return Ok(Step::End) };
+            let is_there = log.is_some();
+            if !is_there && former.is_none() {
+                return Ok(Step::End);
+            }
+            let log = log.map_or_else(|| self.unseen(), |log| Log { past_end, ..log });
             let claim = match former {
                 None => coordinator.claim(&self.at, log).await,
                 Some(epoch) => coordinator.adopt(&self.at, epoch, log).await,
             };
             match claim {
+                Ok(claim) if !is_there => {
+                    let last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
+                    return Ok(Step::GiveUp { last, then: Then::End });
+                }
                 Ok(claim) => {
                     self.recovered();
                     began::announce(&self.at, &claim, metrics);
@@ -99,6 +107,11 @@ impl Keeper {
                 Err(error) => return Err(Failed::Claim(error)),
             }
         }
+    }
+
+    /// A log in which everything is as it stands: a cursor of our topic stays where it is.
+    fn unseen(&self) -> Log {
+        Log { topic_id: self.topic_id, first: Offset(0), end: Offset(u64::MAX), past_end: None }
     }
 
     /// Says so the first time, and whenever the reason is another one.

@@ -43,6 +43,10 @@ impl Keeper {
                         trying.last = Commit { at: self.at.clone(), epoch: claim.epoch, progress: claim.progress };
                         String::new()
                     }
+                    Ok(Step::GiveUp { last, .. }) => {
+                        trying.last = last;
+                        String::new()
+                    }
                     Ok(_) => return,
                     Err(trouble) => trouble.to_string(),
                 },

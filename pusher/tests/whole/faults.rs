@@ -146,6 +146,8 @@ pub(crate) struct FaultyQueue {
     pub(crate) reads_fail: Arc<AtomicBool>,
     /// Questions about topics are not answered until `released` says so.
     pub(crate) metadata_hangs: AtomicBool,
+    /// No topic is there when it is asked for.
+    pub(crate) topics_hide: AtomicBool,
     pub(crate) released: Notify,
     /// The partition for which no offset is found by time.
     pub(crate) times_fail_in: AtomicU32,
@@ -158,6 +160,7 @@ impl FaultyQueue {
             inner,
             reads_fail: Arc::default(),
             metadata_hangs,
+            topics_hide: AtomicBool::default(),
             released: Notify::new(),
             times_fail_in: AtomicU32::new(u32::MAX),
         })
@@ -198,7 +201,10 @@ impl Queue for FaultyQueue {
     }
     async fn topic(&self, topic: &Topic) -> Result<Option<TopicInfo>, QueueError> {
         self.answering().await;
-        self.inner.topic(topic).await
+        match self.topics_hide.load(Ordering::Relaxed) {
+            true => Ok(None),
+            false => self.inner.topic(topic).await,
+        }
     }
     async fn create_topic(&self, topic: &Topic, partitions: u32) -> Result<TopicInfo, CreateTopicError> {
         self.inner.create_topic(topic, partitions).await

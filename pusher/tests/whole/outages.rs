@@ -2,8 +2,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use common::coordinator::Coordinator;
+use common::coordinator::{Coordinator, Replay, ReplayTarget};
 use common::ids::Offset;
+use common::queue::Queue;
 
 use crate::faults::{FaultyCoordinator, FaultyQueue};
 use crate::receiver::{Answer, Receiver};
@@ -137,5 +138,33 @@ async fn a_pause_that_was_read_is_heeded_although_the_rest_cannot_be() {
     running.post("t", Some("k"), "x").await;
     coordinator.set_paused(&at("g", "t", 0).group, false).await.unwrap();
     receiver.wait_for(1).await;
+    running.drain().await;
+}
+
+/// Found by the model test: the owner forgot the partition and kept it, so that nobody could have it any more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_partition_that_was_replayed_while_its_topic_was_not_to_be_seen_is_given_up_and_taken_again() {
+    let (rig, receiver) = (Rig::new(), Receiver::ok().await);
+    let Faulty { queue, coordinator, running } = start(&rig, &receiver).await;
+    running.post("t", Some("k"), "x").await;
+    running.wait_caught_up("g").await;
+    let at = at("g", "t", 0);
+    let topic_id = queue.topic(&at.topic).await.unwrap().unwrap().id;
+    queue.topics_hide.store(true, Relaxed);
+    let targets = vec![ReplayTarget { topic: at.topic.clone(), partition: at.partition, to: Offset(0), topic_id }];
+    let replay = Replay { group: at.group.clone(), id: "r".into(), asked_at: 1_700_000_000_000, targets };
+    coordinator.replay(&replay).await.unwrap();
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        let standing = coordinator.standing(std::slice::from_ref(&at)).await.unwrap().remove(0);
+        if standing.owner.is_none() {
+            break assert_eq!(cursor(standing.progress), Some(Offset(0)));
+        }
+        assert!(tokio::time::Instant::now() < deadline, "{standing:?}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    queue.topics_hide.store(false, Relaxed);
+    receiver.wait_for(2).await;
+    running.wait_caught_up("g").await;
     running.drain().await;
 }
