@@ -9,6 +9,7 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::Kafka;
+use crate::wait;
 
 impl Kafka {
     /// Of a client that asks for nothing special.
@@ -64,6 +65,19 @@ impl Kafka {
             tries += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    /// Deletes it, and makes another one of that name.
+    pub async fn recreate_topic(&self, name: &str, partitions: i32) {
+        let deleted = self.admin().delete_topics(&[name], &AdminOptions::new()).await.unwrap();
+        deleted.into_iter().for_each(|topic| drop(topic.unwrap()));
+        // Deleting goes on in the background.
+        wait::until("the topic to be made again", Duration::from_secs(30), || async {
+            let new = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
+            let created = self.admin().create_topics(&[new], &AdminOptions::new()).await.ok()?;
+            created.into_iter().all(|topic| topic.is_ok()).then_some(())
+        })
+        .await;
     }
 
     /// As by `kafka-delete-records`: everything before `offset` is gone.

@@ -17,6 +17,16 @@ const NO_NODE: i32 = -101;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code(pub i32);
 
+/// What `ZooKeeper` says of a node.
+#[derive(Debug, Clone, Copy)]
+pub struct Stat {
+    /// By the server's clock, which is this machine's.
+    pub written_at: SystemTime,
+    /// Since it was created.
+    pub writes: u64,
+    pub bytes: u64,
+}
+
 /// Dropped, its session is closed.
 pub struct Tool {
     stream: TcpStream,
@@ -48,17 +58,18 @@ impl Tool {
         }
     }
 
-    /// By the server's clock, which is this machine's.
-    pub fn written_at(&mut self, path: &str) -> Option<SystemTime> {
-        /// Where the stat has it, after czxid, mzxid and ctime.
-        const MTIME: usize = 24;
+    pub fn stat(&mut self, path: &str) -> Option<Stat> {
         let mut body = Vec::new();
         put_bytes(&mut body, path.as_bytes());
         body.push(0);
         let answer = self.ask(GET_DATA, &body).ok()?;
-        let stat = &answer[4 + bytes_of(&answer).len()..];
-        let milliseconds = i64::from_be_bytes(stat[MTIME..MTIME + 8].try_into().unwrap());
-        Some(UNIX_EPOCH + Duration::from_millis(milliseconds.unsigned_abs()))
+        let data = bytes_of(&answer);
+        let stat = &answer[4 + data.len()..];
+        // After czxid, mzxid and ctime.
+        let milliseconds = i64::from_be_bytes(stat[24..32].try_into().unwrap());
+        let writes = i32::from_be_bytes(stat[32..36].try_into().unwrap());
+        let written_at = UNIX_EPOCH + Duration::from_millis(milliseconds.unsigned_abs());
+        Some(Stat { written_at, writes: writes.unsigned_abs().into(), bytes: data.len() as u64 })
     }
 
     /// Many at once: behind a server's writes each answer may take a sync of its disk.

@@ -26,6 +26,7 @@ mod records;
 mod restart;
 mod series;
 mod session;
+mod stretching;
 mod timeouts;
 mod tries;
 mod zookeeper_away;

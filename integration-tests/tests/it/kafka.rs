@@ -22,6 +22,7 @@ mod outages;
 mod posting;
 mod produce;
 mod read;
+mod recreated;
 mod secured;
 mod serving;
 mod trouble;

@@ -19,7 +19,7 @@ use rdkafka::topic_partition_list::Offset as At;
 use tokio::sync::oneshot;
 use tracing::{debug, warn};
 
-use self::client::{Client, Taken};
+use self::client::{Client, Number, Taken};
 use self::pasts::{MAX_PLACES, Pasts};
 use super::cluster::{Consumer, c_name, number};
 use super::line::Line;
@@ -131,11 +131,12 @@ impl Desk {
 impl Readers {
     /// Gives the client for questions, too.
     pub(super) fn start(site: &Arc<Site>) -> Result<(Self, Arc<Consumer>), OptionsError> {
-        let asked = Client::start(site, Statistics::Made)?;
+        let asked = Client::start(Number(0), site, Statistics::Made)?;
         let consumer = Arc::clone(&asked.consumer);
         let (commands, todo) = channel();
         let desk = Desk(commands);
-        let mut pool = Pool { site: Arc::clone(site), desk: desk.clone(), asked, clients: Vec::new(), pasts: Pasts::new(MAX_PLACES) };
+        let (site, pasts) = (Arc::clone(site), Pasts::new(MAX_PLACES));
+        let mut pool = Pool { site, desk: desk.clone(), asked, clients: Vec::new(), started: 0, retired: Vec::new(), pasts };
         let thread = std::thread::Builder::new().name("kafka-readers".to_owned()).spawn(move || pool.run(&todo));
         let thread = thread.expect("a thread can be started while the program starts");
         Ok((Self { desk, thread: Some(thread) }, consumer))
@@ -163,6 +164,10 @@ struct Pool {
     /// that finds nothing is answered after half a second.
     asked: Client,
     clients: Vec<Client>,
+    /// How many there have been.
+    started: u64,
+    /// Replaced by others. Readers that have not noticed yet may use them.
+    retired: Vec<Arc<Consumer>>,
     pasts: Pasts,
 }
 
@@ -185,6 +190,7 @@ impl Pool {
             }
             if looked.elapsed() >= LOOK_EVERY {
                 self.look();
+                self.end_retired();
                 self.give_back_unread();
                 looked = Instant::now();
             }
@@ -210,7 +216,7 @@ impl Pool {
         assigned.map_err(|error| QueueError::Unavailable(format!("assigning {}/{} failed: {error}", place.0, place.1)))?;
         let seat = Seat { line: Arc::clone(&line), topic, partition, place: place.clone(), desk };
         client.take(place, *partitions, Taken::new(line, split));
-        self.pasts.is_read(place, *id, chosen);
+        self.pasts.is_read(place, *id, client.number);
         self.site.metrics.readers.inc();
         Ok(seat)
     }
@@ -218,19 +224,24 @@ impl Pool {
     fn client_for(&mut self, Wanted { place, partitions, id }: &Wanted) -> Result<usize, QueueError> {
         let ((topic, partition), partitions) = (place, *partitions);
         let free = |client: &Client| !client.taken.contains_key(place);
-        let shunned = self.pasts.to_shun(place, *id);
-        let suitable =
-            |(number, client): &(usize, &Client)| free(client) && client.has_room(topic, partitions) && !shunned.contains(&Some(*number));
-        if let Some((found, _)) = self.clients.iter().enumerate().find(suitable) {
+        let shun = |client: &Client| self.pasts.shun(place, *id, client.number);
+        let suitable = |client: &Client| free(client) && client.has_room(topic, partitions) && !shun(client);
+        if let Some(found) = self.clients.iter().position(suitable) {
             return Ok(found);
         }
-        if self.clients.len() == MAX_CLIENTS {
+        // Or topics that are made again and again would need ever more clients.
+        if let Some(idle) = self.clients.iter().position(|client| client.taken.is_empty()) {
+            self.retired.push(self.clients.swap_remove(idle).consumer);
+        }
+        if self.clients.len() + self.retired.len() >= MAX_CLIENTS {
             return Err(QueueError::Unavailable(format!("{topic}/{partition} has {MAX_CLIENTS} readers already, as many as may be")));
         }
         // Beyond a bound on what statistics may have, there are none.
         let too_many = self.clients.iter().any(|client| free(client) && !client.has_room(topic, partitions));
         let statistics = if too_many { Statistics::None } else { Statistics::Made };
-        let client = Client::start(&self.site, statistics).map_err(|error| QueueError::Unavailable(error.to_string()))?;
+        self.started += 1;
+        let client = Client::start(Number(self.started), &self.site, statistics);
+        let client = client.map_err(|error| QueueError::Unavailable(error.to_string()))?;
         debug!(clients = self.clients.len() + 1, "one more Kafka client for readers");
         self.clients.push(client);
         Ok(self.clients.len() - 1)
@@ -238,11 +249,10 @@ impl Pool {
 
     fn end(&mut self, place: &Place, line: &Arc<Line>, why: Reopening) {
         let mine = |client: &Client| client.taken.get(place).is_some_and(|taken| Arc::ptr_eq(&taken.line, line));
-        let Some(number) = self.clients.iter().position(mine) else { return };
+        let Some(client) = self.clients.iter_mut().find(|client| mine(client)) else { return };
         if why == Reopening::StoodStill {
-            self.pasts.stood_still(place, number);
+            self.pasts.stood_still(place, client.number);
         }
-        let client = &mut self.clients[number];
         let unread = line.end(why);
         // Its queue is the next reader's, too: this one's call-back must be gone before.
         drop(client.taken.remove(place));
@@ -273,6 +283,13 @@ impl Pool {
         }
         for (place, line) in astray {
             self.end(&place, &line, Reopening::Astray);
+        }
+    }
+
+    /// The end of a client takes a while.
+    fn end_retired(&mut self) {
+        for consumer in self.retired.extract_if(.., |consumer| Arc::strong_count(consumer) == 1) {
+            std::thread::spawn(move || drop(consumer));
         }
     }
 

@@ -42,8 +42,8 @@ async fn after_kill_9_behind_a_stuck_record_only_the_last_commit_interval_is_rep
     let killed = Instant::now();
     eprintln!("{} a second", receiver.count() as f64 / started.elapsed().as_secs_f64());
     assert_eq!(cluster.cursors("g", &topic)[&0], 0, "the stuck one holds the cursor");
-    let written_at = cluster.tool().written_at(&cluster.path(&format!("/consumers/g/done/{topic}/0"))).unwrap();
-    let stored = Instant::now() - written_at.elapsed().unwrap_or_default();
+    let done = cluster.tool().stat(&cluster.path(&format!("/consumers/g/done/{topic}/0"))).unwrap();
+    let stored = Instant::now() - done.written_at.elapsed().unwrap_or_default();
     pusher.restart().await;
     // Each but the stuck one is there at least once.
     let all = || receiver.seen().iter().filter(|s| s.succeeded()).map(Seen::offset).collect::<BTreeSet<_>>().len() == RECORDS;

@@ -3,26 +3,8 @@
 use integration_tests::kafka::{Kafka, Version};
 use integration_tests::receiver::Answer;
 use integration_tests::request::Seen;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
 
 use super::*;
-
-fn admin(kafka: &Kafka) -> AdminClient<DefaultClientContext> {
-    kafka.client_config().create().unwrap()
-}
-
-/// Deleting goes on in the background.
-async fn recreate(kafka: &Kafka, topic: &str, partitions: i32) {
-    let deleted = admin(kafka).delete_topics(&[topic], &AdminOptions::new()).await.unwrap();
-    deleted.into_iter().for_each(|topic| drop(topic.unwrap()));
-    wait::until("the topic to be made again", PATIENCE, || async {
-        let new = NewTopic::new(topic, partitions, TopicReplication::Fixed(1));
-        let created = admin(kafka).create_topics(&[new], &AdminOptions::new()).await.ok()?;
-        created.into_iter().all(|topic| topic.is_ok()).then_some(())
-    })
-    .await;
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_done_set_above_a_stuck_head_hides_nothing_of_the_topic_that_took_the_place() {
@@ -39,7 +21,7 @@ async fn a_done_set_above_a_stuck_head_hides_nothing_of_the_topic_that_took_the_
     })
     .await;
     pusher.kill();
-    recreate(&scene.cluster.kafka, &scene.topic, 1).await;
+    scene.cluster.kafka.recreate_topic(&scene.topic, 1).await;
     scene.receiver.script(|_| Answer::Status(200));
     let acked = scene.post(&scene.cluster, 1_000..1_070, 70).await;
     pusher.spawn();
@@ -58,7 +40,7 @@ async fn a_topic_made_again_under_a_running_pusher_is_delivered_from_its_first_r
     let pusher = scene.pusher("a").await;
     let former = scene.post(&scene.cluster, 0..100, 20).await;
     scene.receiver.until_done(30, PATIENCE).await;
-    recreate(&scene.cluster.kafka, &scene.topic, 2).await;
+    scene.cluster.kafka.recreate_topic(&scene.topic, 2).await;
     let began = std::time::Instant::now();
     let acked = scene.post(&scene.cluster, 1_000..1_050, 20).await;
     let of_this_one = |seen: &[Seen]| seen.iter().filter(|seen| seen.text().len() == 4).cloned().collect::<Vec<_>>();

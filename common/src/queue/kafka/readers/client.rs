@@ -19,7 +19,12 @@ use crate::queue::kafka::settings::reader as settings;
 use crate::queue::kafka::site::Site;
 use crate::queue::kafka::statistics::{MAX_PARTITIONS, Statistics};
 
+/// None is used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Number(pub(super) u64);
+
 pub(super) struct Client {
+    pub(super) number: Number,
     // In this order they are dropped: queues go before their client.
     pub(super) taken: HashMap<Place, Taken>,
     pub(super) consumer: Arc<Consumer>,
@@ -49,12 +54,12 @@ impl Taken {
 }
 
 impl Client {
-    pub(super) fn start(site: &Arc<Site>, statistics: Statistics) -> Result<Self, OptionsError> {
+    pub(super) fn start(number: Number, site: &Arc<Site>, statistics: Statistics) -> Result<Self, OptionsError> {
         let told = site.brokers.list();
         let said = Said::of(site, Role::Reader, statistics);
         let consumer = Consumer::from_config_and_context(&settings(&site.options, &told, statistics)?, said);
         let consumer = Arc::new(consumer.map_err(|error| OptionsError::Client(error.to_string()))?);
-        Ok(Self { taken: HashMap::default(), consumer, statistics, topics: HashSet::default(), partitions: 0, told })
+        Ok(Self { number, taken: HashMap::default(), consumer, statistics, topics: HashSet::default(), partitions: 0, told })
     }
 
     /// Whether its statistics stay within bounds with this topic, too.
