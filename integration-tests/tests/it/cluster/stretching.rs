@@ -8,9 +8,11 @@ use super::*;
 
 const PARTITIONS: u32 = 8;
 /// Every second one fails, so that what is done has gaps everywhere.
-const RECORDS: usize = 48_000;
-const COMMIT_INTERVAL: Duration = Duration::from_millis(20);
-const LOADS: u32 = 4;
+const RECORDS: usize = 80_000;
+const COMMIT_INTERVAL: Duration = Duration::from_millis(10);
+/// Stretched at least to this.
+const STRETCHED: Duration = Duration::from_millis(30);
+const LOADS: u32 = 8;
 /// What a process may write of done sets in a second, and what a busy machine's clocks add.
 const MAX_BYTES_A_SECOND: f64 = 1.3 * (1 << 20) as f64;
 
@@ -25,7 +27,7 @@ fn done_sets(scene: &Scene) -> (u64, u64) {
 async fn large_done_sets_stretch_the_commit_interval_and_a_metric_says_so() {
     let fails = |seen: &Seen| seen.text() == "fails";
     let receiver = Receiver::start(move |seen| Answer::Status(if fails(seen) { 500 } else { 200 })).await;
-    let policy = json!({"worker_num": 64, "failed_sleep": "1h", "commit_interval": "20ms", "timeout": "10s"});
+    let policy = json!({"worker_num": 64, "failed_sleep": "1h", "commit_interval": "10ms", "timeout": "10s"});
     let scene = Scene::new(Cluster::shared().await, PARTITIONS as i32, receiver, policy).await;
     let keys: Vec<String> = (0..RECORDS).map(|n| format!("k{n}")).collect();
     let texts = ["fails", "is fine"];
@@ -34,13 +36,14 @@ async fn large_done_sets_stretch_the_commit_interval_and_a_metric_says_so() {
         scene.cluster.produce(&scene.topic, chunk).await;
     }
     let pusher = scene.pusher("p").await;
-    scene.receiver.until_count(RECORDS, Duration::from_secs(40)).await;
+    scene.receiver.until_count(RECORDS, Duration::from_secs(45)).await;
     // From now on every partition has something to store all the time.
     let loads: Vec<Load> = (0..LOADS).map(|_| Load::start(scene.producer(), 100, 1_000)).collect();
-    let stretched = || async { (pusher.metric("mqgate_commit_interval_seconds", &[("group", "g")]).await >= 0.05).then_some(()) };
+    let stretched =
+        || async { (pusher.metric("mqgate_commit_interval_seconds", &[("group", "g")]).await >= STRETCHED.as_secs_f64()).then_some(()) };
     wait::until("the interval to be stretched", Duration::from_secs(20), stretched).await;
     let (since, (before, _)) = (Instant::now(), done_sets(&scene));
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(3)).await;
     let (after, bytes) = done_sets(&scene);
     let elapsed = since.elapsed();
     let written = (after - before) as f64 * bytes as f64 / f64::from(PARTITIONS) / elapsed.as_secs_f64();

@@ -8,7 +8,7 @@ use common::ids::{Epoch, Offset, Partition};
 use super::*;
 
 /// Before a reader is found to stand still.
-const SOON: Duration = Duration::from_secs(9);
+const SOON: Duration = Duration::from_secs(15);
 
 #[tokio::test]
 async fn a_topic_that_is_made_again_and_again_is_read_soon_each_time() {
