@@ -44,10 +44,33 @@ fn whole_answer(bytes: &[u8]) -> anyhow::Result<Option<(u16, usize)>> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut answer = httparse::Response::new(&mut headers);
     let httparse::Status::Complete(head) = answer.parse(bytes)? else { return Ok(None) };
-    let length = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-    let length = length.context("an answer without Content-Length")?.value;
-    let whole = head + std::str::from_utf8(length)?.parse::<usize>()?;
-    Ok((bytes.len() >= whole).then_some((answer.code.context("a status")?, whole)))
+    let header = |name: &str| answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name)).map(|header| header.value);
+    let body = match (header("content-length"), header("transfer-encoding")) {
+        (Some(length), None) => Some(std::str::from_utf8(length)?.parse::<usize>()?).filter(|length| bytes.len() - head >= *length),
+        (None, Some(b"chunked")) => chunks(&bytes[head..])?,
+        _ => anyhow::bail!("an answer of unknown length"),
+    };
+    let code = answer.code.context("a status")?;
+    Ok(body.map(|body| (code, head + body)))
+}
+
+/// The length of all chunks at the beginning with what frames them, if the last one is there; without trailers.
+fn chunks(bytes: &[u8]) -> anyhow::Result<Option<usize>> {
+    let mut at = 0;
+    loop {
+        let httparse::Status::Complete((line, size)) =
+            httparse::parse_chunk_size(&bytes[at..]).map_err(|_| anyhow::anyhow!("a bad chunk"))?
+        else {
+            return Ok(None);
+        };
+        at += line + usize::try_from(size)? + "\r\n".len();
+        if at > bytes.len() {
+            return Ok(None);
+        }
+        if size == 0 {
+            return Ok(Some(at));
+        }
+    }
 }
 
 /// How a message is POSTed.
@@ -247,5 +270,8 @@ mod tests {
         assert_eq!(whole_answer(&answer[..39]).unwrap(), None);
         assert_eq!(whole_answer(answer).unwrap(), Some((200, 40)));
         whole_answer(b"HTTP/1.1 200 OK\r\n\r\n").unwrap_err();
+        let answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+        assert_eq!(whole_answer(answer).unwrap(), Some((200, answer.len())));
+        (0..answer.len()).for_each(|end| assert_eq!(whole_answer(&answer[..end]).unwrap(), None));
     }
 }
