@@ -64,7 +64,7 @@ async fn kills_power_cuts_a_full_disk_and_a_jumping_clock_lose_and_reorder_nothi
     let (seed, kills) = (number("MQGATE_LEDGER_SEED", 1), number("MQGATE_LEDGER_KILLS", 10));
     eprintln!("seed {seed}, {kills} kills");
     let callbacks = Callbacks::start().await;
-    let mut world = World::start(seed, &callbacks).await;
+    let mut world = World::start(seed, kills, &callbacks).await;
     let traffic = Traffic::start(world.api());
     let began = Instant::now();
     for plan in plan::draw(seed, kills) {
@@ -75,6 +75,7 @@ async fn kills_power_cuts_a_full_disk_and_a_jumping_clock_lose_and_reorder_nothi
     world.settle(&sent, &callbacks).await;
     let report = Report::new(&world, &sent, &callbacks);
     eprintln!("{report}");
+    world.assert_nothing_went_undelivered();
     report.assert_kept();
     world.assert_all_was_tried().await;
 }
