@@ -153,3 +153,14 @@ fn who_claims_while_others_look_keeps_its_turn() {
     let steps = [Step::Pass(2500), Step::Waver(1, 2500), Step::Network(0, Flow::Mute), deleted, Step::Pass(7000)];
     course(&setup, &steps, None).unwrap();
 }
+
+/// Found by the model test: a commit whose answer was lost, an owner node that was deleted, and then a foreign cursor.
+#[test]
+fn a_foreign_cursor_is_not_written_over_although_the_owner_node_is_gone() {
+    let setup = Setup { processes: 2, ends: vec![0], inherited: vec![None], at_most: 1, bypass: false };
+    let before = [Step::Crash(0), Step::Pass(250), Step::Pass(7000), Step::Pass(250), Step::Append { partition: 0, records: 2 }];
+    let deleted = Step::Delete { partition: 0, what: What::Owner };
+    let after = [Step::Pass(500), Step::RecreateTopic, deleted, Step::Network(1, Flow::Mute)];
+    let last = [Step::Append { partition: 0, records: 3 }, Step::Pass(2500), Step::ForeignSet { partition: 0, to: 2 }];
+    course(&setup, &[&before[..], &after, &last].concat(), None).unwrap();
+}

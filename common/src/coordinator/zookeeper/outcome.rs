@@ -2,6 +2,7 @@
 
 use super::super::done::node::{self, Writer};
 use super::super::{Progress, claim};
+use super::store::Then;
 use crate::ids::{Epoch, Offset, TopicId};
 use crate::record::TimestampMs;
 
@@ -98,13 +99,14 @@ fn shown(node: &Node) -> claim::Node<'_> {
 }
 
 /// What became of the write of `attempted` over `owned`.
-pub(super) fn judge(nodes: &Nodes, session: i64, owned: &Owned, attempted: Writer) -> Verdict {
+pub(super) fn judge(nodes: &Nodes, session: i64, owned: &Owned, (attempted, then): (Writer, Then)) -> Verdict {
     if let Some(base) = nodes.written_by(attempted) {
         return Verdict::Stored(base);
     }
     if !nodes.is_of(session) {
         // A release that succeeded before somebody else moved the cursor, or an ownership lost.
-        return if nodes.writer() == Some(attempted) { Verdict::Stored(nodes.base()) } else { Verdict::Over };
+        let released = then == Then::Release && nodes.writer() == Some(attempted);
+        return if released { Verdict::Stored(nodes.base()) } else { Verdict::Over };
     }
     let untouched = |node: &Node| node.mzxid == owned.base.mzxid;
     // What is missing is made again from memory, if what is left is as we wrote it.
@@ -146,7 +148,7 @@ mod tests {
     }
 
     fn verdict(nodes: &Nodes) -> Verdict {
-        judge(nodes, ME, &owned(), writer(2))
+        judge(nodes, ME, &owned(), (writer(2), Then::Keep))
     }
 
     #[test]
@@ -160,6 +162,10 @@ mod tests {
         let mut moved = nodes(2, 11, ME);
         moved.cursor = Some(node("99", 8, 12));
         assert_eq!(verdict(&moved), Verdict::Moved);
+        // Nor when the owner node is gone too: a release may have taken it away, a commit has not.
+        moved.owner = None;
+        assert_eq!(verdict(&moved), Verdict::Over);
+        assert!(matches!(judge(&moved, ME, &owned(), (writer(2), Then::Release)), Verdict::Stored(_)));
     }
 
     #[test]
