@@ -251,9 +251,8 @@ impl Fleet {
                     Depth::Whole => charges.topics(|_, _| true),
                     Depth::WhatChanged => charges.topics(|group, topic| vacancies.concern(group, topic)),
                 };
-                let (groups, known) = (charges.names(), controls.clone());
-                let question = Question { groups, known, first_looked_at, looked_at: looked_at_before, vacant };
-                wanted::look(shared.coordinator.clone(), question)
+                let question = Question { known: controls.clone(), first_looked_at, looked_at: looked_at_before, vacant };
+                wanted::look(shared.coordinator.clone(), charges.names(), question)
             });
         }
         self.publish();

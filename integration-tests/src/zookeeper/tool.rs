@@ -48,10 +48,7 @@ impl Tool {
 
     /// The text of a node; `None` where there is none.
     pub fn get(&mut self, path: &str) -> Option<String> {
-        let mut body = Vec::new();
-        put_bytes(&mut body, path.as_bytes());
-        body.push(0);
-        match self.ask(GET_DATA, &body) {
+        match self.ask(GET_DATA, &unwatched(path)) {
             Ok(answer) => Some(String::from_utf8(bytes_of(&answer)).unwrap()),
             Err(Code(NO_NODE)) => None,
             Err(code) => panic!("{path}: {code:?}"),
@@ -59,10 +56,7 @@ impl Tool {
     }
 
     pub fn stat(&mut self, path: &str) -> Option<Stat> {
-        let mut body = Vec::new();
-        put_bytes(&mut body, path.as_bytes());
-        body.push(0);
-        let answer = self.ask(GET_DATA, &body).ok()?;
+        let answer = self.ask(GET_DATA, &unwatched(path)).ok()?;
         let data = bytes_of(&answer);
         let stat = &answer[4 + data.len()..];
         // After czxid, mzxid and ctime.
@@ -75,20 +69,14 @@ impl Tool {
     /// Many at once: behind a server's writes each answer may take a sync of its disk.
     pub fn get_all(&mut self, paths: &[String]) -> Vec<Option<String>> {
         for path in paths {
-            let mut body = Vec::new();
-            put_bytes(&mut body, path.as_bytes());
-            body.push(0);
-            self.send(GET_DATA, &body);
+            self.send(GET_DATA, &unwatched(path));
         }
         let text = |answer: Result<Vec<u8>, Code>| answer.ok().map(|answer| String::from_utf8(bytes_of(&answer)).unwrap());
         paths.iter().map(|_| text(self.receive())).collect()
     }
 
     pub fn children(&mut self, path: &str) -> Vec<String> {
-        let mut body = Vec::new();
-        put_bytes(&mut body, path.as_bytes());
-        body.push(0);
-        let Ok(answer) = self.ask(GET_CHILDREN, &body) else { return Vec::new() };
+        let Ok(answer) = self.ask(GET_CHILDREN, &unwatched(path)) else { return Vec::new() };
         let count = i32::from_be_bytes(answer[..4].try_into().unwrap());
         let mut rest = &answer[4..];
         (0..count)
@@ -217,6 +205,14 @@ fn receive(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut packet = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap()];
     stream.read_exact(&mut packet)?;
     Ok(packet)
+}
+
+/// A question about a node, without a watch.
+fn unwatched(path: &str) -> Vec<u8> {
+    let mut body = Vec::new();
+    put_bytes(&mut body, path.as_bytes());
+    body.push(0);
+    body
 }
 
 fn put_bytes(packet: &mut Vec<u8>, bytes: &[u8]) {

@@ -40,9 +40,9 @@ pub(super) type Crew = Vec<(String, u64)>;
 /// What is served, under which epoch.
 pub(super) type Serving = (GroupPartition, Epoch);
 
+/// Of what is read besides the controls.
 pub(super) struct Question {
-    pub(super) groups: Vec<GroupName>,
-    /// As last read.
+    /// The controls as last read.
     pub(super) known: Controls,
     /// Epochs that no look was at yet: looked at whatever has changed.
     pub(super) first_looked_at: Vec<Serving>,
@@ -59,8 +59,8 @@ pub(super) struct Wanted {
 
 /// Reads the controls, which are heeded at once: whoever has read that a group is paused begins no attempt,
 /// however long the rest takes, and whether or not it can be read.
-pub(super) async fn look(coordinator: Arc<dyn Coordinator>, question: Question) -> (Controls, Rest) {
-    let read = stream::iter(question.groups.iter().cloned()).map(|group| control(&*coordinator, group)).buffer_unordered(CONCURRENCY);
+pub(super) async fn look(coordinator: Arc<dyn Coordinator>, groups: Vec<GroupName>, question: Question) -> (Controls, Rest) {
+    let read = stream::iter(groups).map(|group| control(&*coordinator, group)).buffer_unordered(CONCURRENCY);
     let controls: Controls = read.filter_map(std::future::ready).collect().await;
     let rest = View::read(coordinator, question, controls.clone());
     (controls, rest.boxed())
@@ -73,7 +73,7 @@ impl View {
 
     /// All or nothing: half a view would let partitions go that are still ours.
     async fn read(coordinator: Arc<dyn Coordinator>, question: Question, controls: Controls) -> Result<Self, CoordinatorError> {
-        let Question { groups: _, known, first_looked_at, looked_at, vacant } = question;
+        let Question { known, first_looked_at, looked_at, vacant } = question;
         // A replay changes the control, too. What was written past it is found out by a whole look.
         let changed = |(at, _): &Serving| controls.get(&at.group) != known.get(&at.group);
         let suspects: Vec<_> = first_looked_at.into_iter().chain(looked_at.into_iter().filter(changed)).collect();

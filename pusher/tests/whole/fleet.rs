@@ -5,7 +5,7 @@ use common::coordinator::{Coordinator, Member};
 
 use crate::faults::FaultyCoordinator;
 use crate::receiver::{Answer, Receiver};
-use crate::rig::{Rig, Running, at, cursor, group};
+use crate::rig::{Rig, Running, at, cursor, group, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn partitions_go_to_a_new_member_with_their_cursors_and_come_back_when_it_leaves() {
@@ -125,13 +125,4 @@ async fn progress_of_many_partitions_shares_transactions() {
         assert_eq!(batch.iter().collect::<HashSet<_>>().len(), batch.len(), "one write of a partition at a time");
     }
     running.drain().await;
-}
-
-async fn wait_for(so: impl AsyncFn() -> bool) {
-    let wait = async {
-        while !so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("it comes true in time");
 }

@@ -8,7 +8,7 @@ use common::queue::Queue;
 
 use crate::faults::{FaultyCoordinator, FaultyQueue};
 use crate::receiver::{Answer, Receiver};
-use crate::rig::{Rig, Running, at, cursor, group};
+use crate::rig::{Rig, Running, at, cursor, group, wait_for};
 
 struct Faulty {
     queue: Arc<FaultyQueue>,
@@ -154,15 +154,9 @@ async fn a_partition_that_was_replayed_while_its_topic_was_not_to_be_seen_is_giv
     let targets = vec![ReplayTarget { topic: at.topic.clone(), partition: at.partition, to: Offset(0), topic_id }];
     let replay = Replay { group: at.group.clone(), id: "r".into(), asked_at: 1_700_000_000_000, targets };
     coordinator.replay(&replay).await.unwrap();
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
-    loop {
-        let standing = coordinator.standing(std::slice::from_ref(&at)).await.unwrap().remove(0);
-        if standing.owner.is_none() {
-            break assert_eq!(cursor(standing.progress), Some(Offset(0)));
-        }
-        assert!(tokio::time::Instant::now() < deadline, "{standing:?}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    let standing = async || coordinator.standing(std::slice::from_ref(&at)).await.unwrap().remove(0);
+    wait_for(async || standing().await.owner.is_none()).await;
+    assert_eq!(cursor(standing().await.progress), Some(Offset(0)));
     queue.topics_hide.store(false, Relaxed);
     receiver.wait_for(2).await;
     running.wait_caught_up("g").await;

@@ -234,6 +234,15 @@ impl Running {
     }
 }
 
+pub(crate) async fn wait_for(so: impl AsyncFn() -> bool) {
+    let wait = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), wait).await.expect("it comes true in time");
+}
+
 pub(crate) fn setups(groups: &[GroupConfig], queue: &Arc<dyn Queue>, coordinator: &Arc<dyn Coordinator>) -> Vec<GroupSetup> {
     groups.iter().map(|config| GroupSetup { config: config.clone(), queue: queue.clone(), coordinator: coordinator.clone() }).collect()
 }

@@ -99,7 +99,7 @@ fn shown(node: &Node) -> claim::Node<'_> {
 }
 
 /// What became of the write of `attempted` over `owned`.
-pub(super) fn judge(nodes: &Nodes, session: i64, owned: &Owned, (attempted, then): (Writer, Then)) -> Verdict {
+pub(super) fn judge(nodes: &Nodes, session: i64, owned: &Owned, attempted: Writer, then: Then) -> Verdict {
     if let Some(base) = nodes.written_by(attempted) {
         return Verdict::Stored(base);
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn verdict(nodes: &Nodes) -> Verdict {
-        judge(nodes, ME, &owned(), (writer(2), Then::Keep))
+        judge(nodes, ME, &owned(), writer(2), Then::Keep)
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
         // Nor when the owner node is gone too: a release may have taken it away, a commit has not.
         moved.owner = None;
         assert_eq!(verdict(&moved), Verdict::Over);
-        assert!(matches!(judge(&moved, ME, &owned(), (writer(2), Then::Release)), Verdict::Stored(_)));
+        assert!(matches!(judge(&moved, ME, &owned(), writer(2), Then::Release), Verdict::Stored(_)));
     }
 
     #[test]

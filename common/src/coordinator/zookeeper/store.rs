@@ -148,7 +148,7 @@ async fn settle(core: &Core, session: i64, mut item: Item, outcomes: &mut [Outco
         outcomes[item.index] = Err(CommitError::EpochOver);
         return None;
     };
-    match outcome::judge(&nodes, session, &item.owned, (item.writer, item.then)) {
+    match outcome::judge(&nodes, session, &item.owned, item.writer, item.then) {
         Verdict::Again(base) if item.tries < MAX_TRIES => {
             item.tries += 1;
             item.owned.base = base;

@@ -104,11 +104,11 @@ impl<P: Program> History<P> {
         match step {
             Step::Append { partition, records } => self.on_partition(partition, |world, partition| {
                 world.truth.append(partition, records);
-                world.appended.send_modify(|changes| *changes += 1);
+                world.records_changed();
             }),
             Step::Trim { partition, records } => self.on_partition(partition, |world, partition| {
                 world.truth.trim(partition, records);
-                world.appended.send_modify(|changes| *changes += 1);
+                world.records_changed();
             }),
             Step::RecreateTopic => {
                 let mut world = self.world.lock();

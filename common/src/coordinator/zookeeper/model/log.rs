@@ -105,9 +105,7 @@ impl SimulatedQueue {
         let changes = host.world.lock().topic_changes.subscribe();
         Self { world: host.world.clone(), peer: host.peer, changes }
     }
-}
 
-impl SimulatedQueue {
     /// Some answers take a while, and are given by what there is then.
     async fn think(&self) {
         let number = {

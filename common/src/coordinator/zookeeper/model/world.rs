@@ -409,6 +409,11 @@ impl World {
     /// Tells who reads, and who follows the topics.
     pub(super) fn log_changed(&self) {
         self.topic_changes.send_modify(|changes| *changes += 1);
+        self.records_changed();
+    }
+
+    /// Tells who reads.
+    pub(super) fn records_changed(&self) {
         self.appended.send_modify(|changes| *changes += 1);
     }
 
