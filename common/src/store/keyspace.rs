@@ -15,8 +15,8 @@ pub enum Profile {
     /// Little data, read by key and often written over: cursors, topics.
     Small,
     /// Much data, written once in about its order, read in ranges, and dropped as a whole. It is
-    /// never compacted (each byte is written to the journal and to one table), so it should stay
-    /// below a dozen memtables. Its owner calls [`Keyspace::rotate`].
+    /// never compacted (each byte is written to the journal and to one table), so its owner calls
+    /// [`Keyspace::rotate`], and writes to it no more long before it has 30 [`Keyspace::tables`].
     Log,
 }
 
@@ -83,6 +83,11 @@ impl Keyspace {
     /// Closes the memtable, to be flushed in the background.
     pub fn rotate(&self) -> Result<(), StoreError> {
         self.inner.rotate_memtable().map(|_| ()).map_err(|e| self.shared.write_failed(&e))
+    }
+
+    /// Files that it consists of. With 30 in which the same keys may lie it takes no more writes.
+    pub fn tables(&self) -> usize {
+        self.inner.table_count()
     }
 
     /// Writes many entries past the journal: durable and visible, all of them, when this returns;

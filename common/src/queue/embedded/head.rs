@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::housekeeper::{Job, Sealed};
-use super::options::MEMTABLE_BYTES;
+use super::options::{MEMTABLE_BYTES, SEGMENT_TABLES};
 use super::segment::Segment;
 use super::shared::Shared;
 use crate::record::TimestampMs;
@@ -29,9 +29,9 @@ impl Head {
         &self.segment
     }
 
-    /// Before records come: begins another segment when this one is full.
+    /// Before records come: begins another segment when this one is full, or in too many pieces.
     pub(super) fn make_room(&mut self, shared: &Shared, jobs: &Sender<Job>) -> Result<(), StoreError> {
-        if self.bytes >= shared.options.segment_bytes {
+        if self.bytes >= shared.options.segment_bytes || self.segment.keyspace.tables() >= SEGMENT_TABLES {
             self.replace(shared, jobs)?;
         }
         self.began.get_or_insert_with(|| shared.now());

@@ -18,6 +18,9 @@ pub(super) const COMMIT_BYTES: usize = 4 << 20;
 pub(super) const CHUNK_BYTES: usize = 64 << 10;
 /// Written since the last flush began, at most.
 pub(super) const MEMTABLE_BYTES: u64 = 8 << 20;
+/// A segment of so many is full, whatever it holds. One of 64 MiB has 8, unless the store closed memtables early,
+/// as it does when one holds an old journal back. From 20 on it would slow down, and at 30 stop for good.
+pub(super) const SEGMENT_TABLES: usize = 16;
 /// Flushes that wait before commits wait for them.
 pub(super) const WAITING_FLUSHES: usize = 2;
 /// The newest records of all partitions, kept for readers near the end.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::Profile;
 
 async fn refusal(queue: &EmbeddedQueue, message: Message) -> ProduceError {
     queue.produce(message, Ack::All).await.unwrap_err()
@@ -88,4 +89,27 @@ async fn readers_far_behind_read_what_is_no_longer_in_memory() {
     let read = values(&queue, "t", 0).await;
     assert_eq!(read.len(), 200);
     assert!((0..200u8).zip(&read).all(|(n, value)| value.len() == 100_000 && value[0] == n && value[99_999] == n));
+}
+
+/// The store closes the memtable of the segment that is being filled whenever it holds back an old
+/// journal: once for every 64 MB of cursors. A keyspace of 30 tables takes no more writes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_segment_whose_memtable_is_closed_again_and_again_never_holds_messages_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path()).unwrap();
+    let options = Options { auto_create: Some(1), ..options() };
+    let queue = EmbeddedQueue::open(store.clone(), options, &mut Registry::default()).unwrap();
+    for n in 0..50 {
+        for topic in ["a", "b"] {
+            assert_eq!(timeout(Duration::from_secs(10), append(&queue, topic, "x")).await.expect("it is taken"), n);
+        }
+        let segment = store.keyspace_names().into_iter().filter(|name| name.starts_with("log-0")).max().unwrap();
+        let segment = store.keyspace(&segment, Profile::Log).unwrap();
+        let tables = segment.tables();
+        segment.rotate().unwrap();
+        while segment.tables() == tables {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+    assert_eq!(read(&queue, "a", 0).await.len(), 50);
 }
