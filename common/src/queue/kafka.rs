@@ -50,6 +50,7 @@ mod creation;
 mod follow_up;
 mod health;
 mod intake;
+mod joint;
 mod line;
 mod metrics;
 mod native;

@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::context::Said;
+use super::joint::Joint;
 use super::metrics::Role;
 use super::native::{self, Description};
 use super::settings::admin;
@@ -39,11 +40,13 @@ pub(super) struct Cluster {
     client: Arc<Consumer>,
     site: Arc<Site>,
     questions: Arc<Semaphore>,
+    /// A pusher that takes a topic of a thousand partitions asks for it a thousand times.
+    descriptions: Joint<Result<Option<Description>, QueueError>>,
 }
 
 impl Cluster {
     pub(super) fn new(client: Arc<Consumer>, site: Arc<Site>) -> Self {
-        Self { client, site, questions: Arc::new(Semaphore::new(QUESTIONS)) }
+        Self { client, site, questions: Arc::new(Semaphore::new(QUESTIONS)), descriptions: Joint::new() }
     }
 
     async fn ask<T: Send + 'static>(
@@ -86,8 +89,11 @@ impl Cluster {
 
     /// One topic as it is now; creates none.
     pub(super) async fn describe(&self, topic: &Topic) -> Result<Option<Description>, QueueError> {
-        let mut found = self.describe_all(std::slice::from_ref(topic)).await?;
-        found.pop().unwrap_or(Ok(None))
+        let question = async {
+            let mut found = self.describe_all(std::slice::from_ref(topic)).await?;
+            found.pop().unwrap_or(Ok(None))
+        };
+        self.descriptions.ask(topic, question).await
     }
 
     /// One answer a topic, in that order.

@@ -13,7 +13,7 @@ use super::{Owned, answer, millis};
 use crate::ids::TopicId;
 
 /// One topic as the cluster describes it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) struct Description {
     pub(in super::super) partitions: u32,
     pub(in super::super) id: Option<TopicId>,
