@@ -1,8 +1,9 @@
 //! How costs grow with what exists, and with what moves.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use integration_tests::gateway::Gateway;
 use serde_json::{Value, json};
 
 use crate::keys::{Labels, Spread};
@@ -46,7 +47,7 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers) 
         ("backlog, MB", up_to(&[1, 10, 100, 1_000, 10_000], 4), of_backlog),
         ("groups on one topic", up_to(&[1, 10, 100], 3), |n| Point { groups: n, messages: MESSAGES / u64::from(n), ..BASE }),
     ];
-    for (what, sizes, point) in growing {
+    for (what, sizes, point) in growing.into_iter().filter(|(what, ..)| options.asks_for(what)) {
         let mut rows = Vec::new();
         for size in sizes {
             eprintln!("{}: {size} {what} …", backend.name());
@@ -61,6 +62,19 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers) 
 /// In messages of 10 KB, so that a large one is written and drained in minutes.
 fn of_backlog(megabytes: u32) -> Point {
     Point { size_bytes: 10_000, messages: u64::from(megabytes) * 100, ..BASE }
+}
+
+async fn until_served(pusher: &Gateway, group: &str, partitions: u32) -> anyhow::Result<()> {
+    let began = Instant::now();
+    loop {
+        let all = pusher.group(group).await["partitions"].as_array().cloned().unwrap_or_default();
+        let served = all.iter().filter(|partition| partition["live"].is_object()).count();
+        if served == partitions as usize {
+            return Ok(());
+        }
+        anyhow::ensure!(began.elapsed() < PATIENCE, "{served} of {partitions} partitions of {group} are served");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
 }
 
 async fn measure(size_of_it: u32, point: Point, servers: &Servers) -> anyhow::Result<Vec<String>> {
@@ -79,6 +93,8 @@ async fn measure(size_of_it: u32, point: Point, servers: &Servers) -> anyhow::Re
         groups.iter_mut().skip(1).for_each(|group| group["topics"] = json!(["idle"]));
     }
     stage.push(groups).await;
+    let last = if point.fan_out { point.groups - 1 } else { 0 };
+    until_served(stage.pusher(), &format!("bench-{last}"), point.partitions).await?;
     let pid = stage.pusher_pid();
     tokio::time::sleep(IDLE).await;
     let before = cpu_s_of(pid)?;

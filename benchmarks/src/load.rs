@@ -17,13 +17,15 @@ use crate::message::{Label, SIZE_BYTES, key_name};
 pub(crate) struct Connection {
     stream: TcpStream,
     buffer: BytesMut,
+    /// The last answer that was none of 200, with its head.
+    refusal: String,
 }
 
 impl Connection {
     pub(crate) async fn open(server: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(server).await.context("connecting")?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: BytesMut::with_capacity(4 << 10) })
+        Ok(Self { stream, buffer: BytesMut::with_capacity(4 << 10), refusal: String::new() })
     }
 
     /// The answer's status, once its body is read.
@@ -31,6 +33,9 @@ impl Connection {
         self.stream.write_all(request).await?;
         loop {
             if let Some((status, length)) = whole_answer(&self.buffer)? {
+                if status != 200 {
+                    self.refusal = String::from_utf8_lossy(&self.buffer[..length]).into_owned();
+                }
                 self.buffer.advance(length);
                 return Ok(status);
             }
@@ -241,7 +246,7 @@ pub(crate) async fn fill(target: &Arc<Target>, labels: Labels, count: u64, size_
         let now = per_request.min(left);
         let request = target.batch(labels.by_ref().take(usize::try_from(now)?), size_bytes);
         let status = connection.exchange(&request).await?;
-        anyhow::ensure!(status == 200, "a batch was answered {status}");
+        anyhow::ensure!(status == 200, "a batch was answered so: {}", connection.refusal);
         left -= now;
     }
     Ok(())

@@ -8,6 +8,7 @@ use crate::run::Options;
 mod bare;
 mod child;
 mod clock;
+mod cursors;
 mod goals;
 mod growth;
 mod keys;
@@ -66,6 +67,9 @@ enum Part {
     /// Writes to Kafka with librdkafka alone.
     #[command(hide = true)]
     BareProducer { brokers: String, topic: String, messages: u32 },
+    /// Stores cursors in `ZooKeeper`, as fast as it goes.
+    #[command(hide = true)]
+    StoreCursors { servers: String, seconds: u64 },
 }
 
 fn main() -> anyhow::Result<()> {
@@ -77,6 +81,7 @@ fn main() -> anyhow::Result<()> {
             Some(Part::BareServer) => bare::server::serve().await,
             Some(Part::Receiver) => receiver::serve::serve().await,
             Some(Part::BareClient { url, messages, in_flight }) => bare::client::send(&url, messages, in_flight).await,
+            Some(Part::StoreCursors { servers, seconds }) => cursors::store(&servers, seconds).await,
             Some(Part::BareProducer { brokers, topic, messages }) => bare::producer::write(&brokers, &topic, messages),
         }
     })

@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
 use crate::child::Own;
+use crate::goals::Goal;
 use crate::keys::{Labels, Spread};
 use crate::load::{Connecting, Dialect, Pattern, Target, fill};
 use crate::message::SIZE_BYTES;
@@ -136,10 +137,23 @@ pub(crate) async fn produce(options: &Options, folder: &Path, servers: &Servers,
             if answered.refused > 0 || written != answered.records {
                 eprintln!("{}, {name}: {} refused, {} answered, {written} written", peer.name, answered.refused, answered.records);
             }
-            results.rows.push(Row::new(format!("Kafka {name}"), &peer.name).answered(&answered, &usage));
+            add(Row::new(format!("Kafka {name}"), &peer.name).answered(&answered, &usage), results);
         }
     }
     Ok(())
+}
+
+/// What a peer reached, and that mqgate is to be ahead of it.
+fn add(peer: Row, results: &mut Results) {
+    let ours = results.rows.iter().find(|ours| ours.workload == peer.workload && ours.subject == "mqgate");
+    if let Some(ours) = ours {
+        let beside = |of: fn(&Row) -> Option<f64>| Some(of(ours)? / of(&peer)?);
+        let what = |figure: &str| format!("{}: {figure} beside that of {}", peer.workload, peer.subject);
+        results.goals.extend(beside(|row| row.per_second).map(|ratio| Goal::at_least(what("rate"), ratio, 1.0)));
+        results.goals.extend(beside(|row| row.latency_ms.get(1).copied()).map(|ratio| Goal::at_most(what("p99"), ratio, 1.0)));
+        results.goals.extend(beside(|row| row.cpu_s_per_100k).map(|ratio| Goal::at_most(what("CPU"), ratio, 1.0)));
+    }
+    results.rows.push(peer);
 }
 
 async fn until_open(server: SocketAddr, name: &str) -> anyhow::Result<()> {
@@ -166,7 +180,7 @@ pub(crate) async fn push(options: &Options, folder: &Path, servers: &Servers, re
         if seen.check(messages).is_err() {
             eprintln!("{}, drain of {messages}: {seen:?}", peer.name);
         }
-        results.rows.push(Row::new("Kafka drain, instant receiver", &peer.name).rate(seen.per_second()).used(&usage, seen.done.max(1)));
+        add(Row::new("Kafka drain, instant receiver", &peer.name).rate(seen.per_second()).used(&usage, seen.done.max(1)), results);
     }
     Ok(())
 }

@@ -28,11 +28,11 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers, 
         ("POST, a new connection each, 64", Pattern { connecting: Connecting::ForEachRequest, ..usual }, of_new_ones),
         ("batches of 100, 16 connections", Pattern { connections: 16, records: 100, ..usual }, of_batches),
     ];
-    for (name, pattern, goals) in cases {
+    for (name, pattern, goals) in cases.into_iter().filter(|(name, ..)| options.asks_for(name)) {
         let (bare, ours) = pair.measure(name, pattern, results).await?;
         results.goals.extend(goals(backend, &bare, &ours).into_iter().map(|goal| goal.of(&format!("{} {name}", backend.name()))));
     }
-    if servers.cluster().is_some() {
+    if servers.cluster().is_some() && options.asks_for("librdkafka") {
         librdkafka(servers, results).await?;
     }
     Ok(())

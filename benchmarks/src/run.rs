@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::goals::{self, Goal};
 use crate::stage::{Backend, Servers};
 use crate::table::{self, Row};
-use crate::{growth, peers, produce, push, whole_way};
+use crate::{cursors, growth, peers, produce, push, whole_way};
 
 /// Until Java has compiled what a broker does for each message.
 const WARM_UP: Duration = Duration::from_secs(20);
@@ -21,13 +21,15 @@ pub(crate) enum Workload {
     Push,
     /// From the POST's answer to the webhook, at 20, 50 and 80 % of capacity.
     WholeWay,
+    /// Cursors of 10,000 partitions, stored in ZooKeeper one transaction after the other.
+    Cursors,
     /// How costs grow with groups, partitions, keys and backlog.
     Growth,
 }
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What to measure [default: produce push whole-way].
+    /// What to measure [default: produce push whole-way cursors].
     #[arg(value_enum)]
     workloads: Vec<Workload>,
     /// On which queue [default: both].
@@ -42,6 +44,12 @@ pub(crate) struct Options {
     /// The large sizes of `growth` too: 5,000 partitions, 1,000,000 keys, a backlog of 10 GB.
     #[arg(long)]
     pub(crate) long: bool,
+    /// Of the loads of `produce` and the tables of `growth`, those alone whose name contains this.
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    only: String,
+    /// A property of mqgate's Kafka client, to see what it changes. May be given again.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = property)]
+    property: Vec<(String, String)>,
     /// Measures the programs that `DIR/peers.json` lists too, under the loads of `produce` and `push` on Kafka.
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
@@ -52,14 +60,23 @@ impl Options {
         Duration::from_secs(self.seconds)
     }
 
+    pub(crate) fn asks_for(&self, name: &str) -> bool {
+        name.contains(&self.only)
+    }
+
     fn backends(&self) -> Vec<Backend> {
         self.backend.map_or_else(|| vec![Backend::Embedded, Backend::Kafka], |one| vec![one])
     }
 
     fn workloads(&self) -> &[Workload] {
-        const USUAL: [Workload; 3] = [Workload::Produce, Workload::Push, Workload::WholeWay];
+        const USUAL: [Workload; 4] = [Workload::Produce, Workload::Push, Workload::WholeWay, Workload::Cursors];
         if self.workloads.is_empty() { &USUAL } else { &self.workloads }
     }
+}
+
+fn property(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Rows and goals so far.
@@ -73,7 +90,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     let mut results = Results::default();
     for backend in options.backends() {
         eprintln!("starting what {} needs …", backend.name());
-        let servers = Servers::start(backend).await;
+        let servers = Servers::start(backend, &options.property).await;
         if servers.cluster().is_some() {
             eprintln!("warming Kafka up …");
             whole_way::warm_up(&servers, WARM_UP).await?;
@@ -84,6 +101,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
                 Workload::Produce => produce::run(options, backend, &servers, &mut results).await?,
                 Workload::Push => push::run(options, backend, &servers, &mut results).await?,
                 Workload::WholeWay => whole_way::run(options, backend, &servers, &mut results).await?,
+                Workload::Cursors => cursors::run(options, &servers, &mut results).await?,
                 Workload::Growth => growth::run(options, backend, &servers).await?,
             }
             match (&options.peers, workload) {

@@ -29,6 +29,8 @@ pub struct Cluster {
     zookeeper: SocketAddr,
     /// With a slash before it; empty: none.
     chroot: String,
+    /// Of the Kafka client.
+    properties: BTreeMap<String, String>,
 }
 
 impl Cluster {
@@ -44,7 +46,14 @@ impl Cluster {
 
     /// Any Kafka, with any `ZooKeeper`.
     pub fn of(kafka: Arc<Kafka>, zookeeper: SocketAddr) -> Self {
-        Self { kafka, zookeeper, chroot: format!("/{}", fresh("chroot")) }
+        Self { kafka, zookeeper, chroot: format!("/{}", fresh("chroot")), properties: BTreeMap::new() }
+    }
+
+    /// What every gateway here sets of its Kafka client.
+    #[must_use]
+    pub fn with_properties(mut self, properties: &[(String, String)]) -> Self {
+        self.properties.extend(properties.iter().cloned());
+        self
     }
 
     /// In the chroot where the brokers are registered.
@@ -80,7 +89,7 @@ impl Cluster {
     }
 
     fn queue(&self) -> Value {
-        json!({"kafka": {"brokers": [self.kafka.brokers()]}})
+        json!({"kafka": {"brokers": [self.kafka.brokers()], "properties": self.properties}})
     }
 
     /// A new topic whose name begins so.
