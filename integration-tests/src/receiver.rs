@@ -220,7 +220,7 @@ async fn converse(mut stream: TcpStream, shared: &Shared, mut connection: (u64, 
             shared.count.send_replace(log.len());
             log.len() - 1
         };
-        let performed = perform(&mut stream, answer, shared).await;
+        let performed = perform(&mut stream, answer, shared, place).await;
         note(shared, place, performed.and_then(|(answered, _)| answered));
         if !performed?.1 {
             return None;
@@ -242,25 +242,27 @@ fn note(shared: &Shared, place: usize, answered: Option<(u16, Instant)>) {
     if let Some(seen) = log.get_mut(place) {
         match answered {
             Some((status, at)) => (seen.status, seen.answered) = (Some(status), Some(at)),
-            None => seen.broken_off = Some(Instant::now()),
+            None => (seen.status, seen.answered, seen.broken_off) = (None, None, Some(Instant::now())),
         }
     }
     shared.count.send_replace(log.len());
 }
 
-/// Returns the status it answered and when it began to, and whether the connection goes on.
-async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared) -> Option<(Option<(u16, Instant)>, bool)> {
+/// Returns the status it answered and when it began to, and whether the connection goes on. The answer is noted before it is
+/// given: whoever has it may look at the log.
+async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared, place: usize) -> Option<(Option<(u16, Instant)>, bool)> {
     match answer {
-        Answer::Status(status) => Box::pin(perform(stream, Answer::Full(status, String::new(), Bytes::new()), shared)).await,
+        Answer::Status(status) => Box::pin(perform(stream, Answer::Full(status, String::new(), Bytes::new()), shared, place)).await,
         Answer::Full(status, headers, body) => {
             let bodyless = status == 204 || status == 304;
             let length = if bodyless { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
             let mut bytes = format!("HTTP/1.1 {status} X\r\n{length}{headers}\r\n").into_bytes();
             bytes.extend_from_slice(&body);
             shared.until_thawed().await;
-            let at = Instant::now();
+            let answered = Some((status, Instant::now()));
+            note(shared, place, answered);
             stream.write_all(&bytes).await.ok()?;
-            Some((Some((status, at)), true))
+            Some((answered, true))
         }
         Answer::Raw(bytes) => {
             stream.write_all(&bytes).await.ok()?;
@@ -269,10 +271,10 @@ async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared) -> Opt
         Answer::After(delay, answer) => {
             let mut byte = [0];
             tokio::select! {
-                () = tokio::time::sleep(delay) => Box::pin(perform(stream, *answer, shared)).await,
+                () = tokio::time::sleep(delay) => Box::pin(perform(stream, *answer, shared, place)).await,
                 closed = stream.peek(&mut byte) => match closed {
                     Ok(0) | Err(_) => None,
-                    Ok(_) => { tokio::time::sleep(delay).await; Box::pin(perform(stream, *answer, shared)).await }
+                    Ok(_) => { tokio::time::sleep(delay).await; Box::pin(perform(stream, *answer, shared, place)).await }
                 },
             }
         }
@@ -286,7 +288,7 @@ async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared) -> Opt
             socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).ok()?;
             None
         }
-        Answer::ThenClose(answer) => Box::pin(perform(stream, *answer, shared)).await.map(|(status, _)| (status, false)),
+        Answer::ThenClose(answer) => Box::pin(perform(stream, *answer, shared, place)).await.map(|(status, _)| (status, false)),
     }
 }
 

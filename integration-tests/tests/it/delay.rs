@@ -24,8 +24,10 @@ struct Clock {
 
 impl Clock {
     fn now() -> Self {
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        Self { at: Instant::now(), ms: u64::try_from(since_1970.as_millis()).unwrap() }
+        let (since_1970, now) = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap(), Instant::now());
+        // When that millisecond began.
+        let at = now - Duration::from_nanos((since_1970.subsec_nanos() % 1_000_000).into());
+        Self { at, ms: u64::try_from(since_1970.as_millis()).unwrap() }
     }
 
     /// How long after its due time a record came; negative, in milliseconds: before.
