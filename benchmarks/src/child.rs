@@ -33,6 +33,11 @@ impl Own {
         Ok(line)
     }
 
+    /// The same, while other tasks go on.
+    pub(crate) async fn next_line(mut self) -> anyhow::Result<(String, Self)> {
+        tokio::task::spawn_blocking(move || self.line().map(|line| (line, self))).await?
+    }
+
     pub(crate) fn pid(&self) -> i32 {
         i32::try_from(self.child.id()).expect("process ids are small")
     }

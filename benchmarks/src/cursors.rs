@@ -26,13 +26,11 @@ const FAR: Offset = Offset(1_000_000_000);
 pub(crate) async fn run(options: &Options, servers: &Servers, results: &mut Results) -> anyhow::Result<()> {
     let Some(cluster) = servers.cluster() else { return Ok(()) };
     let seconds = options.duration().as_secs().to_string();
-    let mut own = Own::start(&["store-cursors", &format!("{}{}", cluster.zookeeper(), cluster.path("")), &seconds])?;
+    let own = Own::start(&["store-cursors", &format!("{}{}", cluster.zookeeper(), cluster.path("")), &seconds])?;
     // Once all partitions are claimed.
-    let own = tokio::task::spawn_blocking(move || own.line().map(|_| own)).await?;
-    let mut own = own?;
+    let (_, own) = own.next_line().await?;
     let meter = Meter::start(own.pid())?;
-    let line = tokio::task::spawn_blocking(move || own.line().map(|line| (line, own))).await?;
-    let (line, _own) = line?;
+    let (line, _own) = own.next_line().await?;
     let usage = meter.read()?;
     let numbers: Vec<f64> = line.split(' ').map(str::parse).collect::<Result<_, _>>()?;
     let [cursors, per_second, p50_us, p99_us, p999_us] = numbers[..] else { anyhow::bail!("{line}") };

@@ -66,17 +66,14 @@ fn of_backlog(megabytes: u32) -> Point {
     Point { size_bytes: 10_000, messages: u64::from(megabytes) * 100, ..BASE }
 }
 
+/// Asked seldom: of thousands of partitions the answer is large.
 async fn until_served(pusher: &Gateway, group: &str, partitions: u32) -> anyhow::Result<()> {
     let began = Instant::now();
-    loop {
-        let all = pusher.group(group).await["partitions"].as_array().cloned().unwrap_or_default();
-        let served = all.iter().filter(|partition| partition["live"].is_object()).count();
-        if served == partitions as usize {
-            return Ok(());
-        }
-        anyhow::ensure!(began.elapsed() < PATIENCE, "{served} of {partitions} partitions of {group} are served");
+    while !pusher.is_served(group, partitions as usize).await {
+        anyhow::ensure!(began.elapsed() < PATIENCE, "not all {partitions} partitions of {group} are served");
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
+    Ok(())
 }
 
 async fn measure(size_of_it: u32, point: Point, servers: &Servers) -> anyhow::Result<Vec<String>> {

@@ -93,10 +93,9 @@ async fn drain(drain: Drain, backend: Backend, servers: &Servers, receiver: &Rec
 /// hyper-util's client alone against the same receiver: messages a second.
 async fn limit(name: &str, delay_ms: u64, messages: u64, receiver: &Receiver, results: &mut Results) -> anyhow::Result<f64> {
     receiver.set(Manner { delay_ms, ..Manner::default() }).await?;
-    let mut own = Own::start(&["bare-client", &receiver.url(), &messages.to_string(), &IN_FLIGHT.to_string()])?;
+    let own = Own::start(&["bare-client", &receiver.url(), &messages.to_string(), &IN_FLIGHT.to_string()])?;
     let meter = Meter::start(own.pid())?.since_birth();
-    let line = tokio::task::spawn_blocking(move || own.line().map(|_| own)).await?;
-    let _own = line?;
+    let (_, _own) = own.next_line().await?;
     let (usage, seen) = (meter.read()?, receiver.seen().await?);
     seen.check(messages)?;
     results.rows.push(Row::new(name, "hyper-util client alone").rate(seen.per_second()).used(&usage, messages));

@@ -220,9 +220,11 @@ async fn converse(mut stream: TcpStream, shared: &Shared, mut connection: (u64, 
             shared.count.send_replace(log.len());
             log.len() - 1
         };
-        let performed = perform(&mut stream, answer, shared, place).await;
-        note(shared, place, performed.and_then(|(answered, _)| answered));
-        if !performed?.1 {
+        let goes_on = perform(&mut stream, answer, shared, place).await;
+        if goes_on.is_none() {
+            note(shared, place, None);
+        }
+        if !goes_on? {
             return None;
         }
         let idle = *shared.idle.lock().unwrap();
@@ -248,9 +250,9 @@ fn note(shared: &Shared, place: usize, answered: Option<(u16, Instant)>) {
     shared.count.send_replace(log.len());
 }
 
-/// Returns the status it answered and when it began to, and whether the connection goes on. The answer is noted before it is
-/// given: whoever has it may look at the log.
-async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared, place: usize) -> Option<(Option<(u16, Instant)>, bool)> {
+/// Returns whether the connection goes on; `None`: it broke off. An answer is noted before it is given: whoever has it may look
+/// at the log.
+async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared, place: usize) -> Option<bool> {
     match answer {
         Answer::Status(status) => Box::pin(perform(stream, Answer::Full(status, String::new(), Bytes::new()), shared, place)).await,
         Answer::Full(status, headers, body) => {
@@ -259,14 +261,14 @@ async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared, place:
             let mut bytes = format!("HTTP/1.1 {status} X\r\n{length}{headers}\r\n").into_bytes();
             bytes.extend_from_slice(&body);
             shared.until_thawed().await;
-            let answered = Some((status, Instant::now()));
-            note(shared, place, answered);
+            note(shared, place, Some((status, Instant::now())));
             stream.write_all(&bytes).await.ok()?;
-            Some((answered, true))
+            Some(true)
         }
         Answer::Raw(bytes) => {
             stream.write_all(&bytes).await.ok()?;
-            Some((None, true))
+            note(shared, place, None);
+            Some(true)
         }
         Answer::After(delay, answer) => {
             let mut byte = [0];
@@ -288,7 +290,7 @@ async fn perform(stream: &mut TcpStream, answer: Answer, shared: &Shared, place:
             socket2::SockRef::from(&*stream).set_linger(Some(Duration::ZERO)).ok()?;
             None
         }
-        Answer::ThenClose(answer) => Box::pin(perform(stream, *answer, shared, place)).await.map(|(status, _)| (status, false)),
+        Answer::ThenClose(answer) => Box::pin(perform(stream, *answer, shared, place)).await.map(|_| false),
     }
 }
 

@@ -12,10 +12,15 @@ impl Gateway {
     /// Until so many partitions of the group exist and are served here: claims are made a moment after a topic.
     pub async fn until_served(&self, group: &str, partitions: usize) {
         wait::until(&format!("{partitions} partitions of {group} to be served"), Duration::from_secs(10), || async {
-            let all = self.group(group).await["partitions"].as_array().unwrap().clone();
-            (all.len() == partitions && all.iter().all(|partition| partition["live"].is_object())).then_some(())
+            self.is_served(group, partitions).await.then_some(())
         })
         .await;
+    }
+
+    /// Whether the group's partitions, so many, are all served.
+    pub async fn is_served(&self, group: &str, partitions: usize) -> bool {
+        let all = self.group(group).await["partitions"].as_array().unwrap().clone();
+        all.len() == partitions && all.iter().all(|partition| partition["live"].is_object())
     }
 
     /// Until everything that is done in the group stands in the store, so that a crash repeats none of it.
