@@ -36,7 +36,7 @@ use self::intake::Intake;
 use self::native::Description;
 use self::producer::Waiting;
 use self::reader::KafkaReader;
-use self::readers::{Readers, Wanted};
+use self::readers::{Pace, Readers, Wanted};
 use self::site::Site;
 use self::topics::Pending;
 use super::{Ack, CreateTopicError, Produce, Queue, QueueError, ReadError, Reader, TopicInfo, Watermarks};
@@ -202,7 +202,7 @@ impl Queue for KafkaQueue {
 
     async fn open(&self, topic: &Topic, partition: Partition, from: Offset, _epoch: Epoch) -> Result<Box<dyn Reader>, ReadError> {
         let Description { partitions, id } = self.must_have(topic, partition).await?;
-        let wanted = Wanted { place: (topic.clone(), partition), partitions, id };
+        let wanted = Wanted { place: (topic.clone(), partition), partitions, id, pace: Pace::Tail };
         Ok(Box::new(KafkaReader::open(self.readers.desk().clone(), Arc::clone(&self.intake), wanted, from).await?))
     }
 

@@ -85,9 +85,13 @@ impl Line {
         self.unread.load(Ordering::Acquire)
     }
 
+    pub(super) fn position(&self) -> Offset {
+        Offset(self.position.load(Ordering::Relaxed))
+    }
+
     /// Where its reader waits, if it does.
     pub(super) fn waits_at(&self) -> Option<Offset> {
-        self.waiting.load(Ordering::Relaxed).then(|| Offset(self.position.load(Ordering::Relaxed)))
+        self.waiting.load(Ordering::Relaxed).then(|| self.position())
     }
 
     /// From now on its reader gets nothing. Gives what it has not read; `None` if it had ended before.

@@ -47,7 +47,11 @@ words! {
     /// A record came past its queue.
     Astray = "astray",
     /// Nobody had read what it had fetched, and the room was needed; now somebody does.
-    GivenBack = "given_back"
+    GivenBack = "given_back",
+    /// There were records ahead, and the fetch under way waited for other partitions.
+    Behind = "behind",
+    /// It was read to its end for a while.
+    CaughtUp = "caught_up"
 }
 
 words! {

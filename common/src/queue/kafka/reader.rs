@@ -2,21 +2,28 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use rdkafka::error::RDKafkaErrorCode;
 use tokio::time::timeout;
 
 use super::intake::Intake;
+use super::metrics::Reopening;
 use super::native::Taken;
-use super::readers::{Desk, Seat, Wanted};
+use super::readers::{Desk, Pace, Seat, Wanted};
 use crate::ids::Offset;
 use crate::queue::{Batch, QueueError, ReadError, Reader};
 use crate::record::Record;
 
 /// A wake-up can get lost in the client, and a topic can go.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// With records ahead, nothing comes for so long only if a fetch waits for other partitions.
+const STARVING_AFTER: Duration = Duration::from_millis(10);
+/// A reader does not ask for another client more often.
+const STAY: Duration = Duration::from_secs(1);
+/// Read to its end for so long, a partition has caught up.
+const CAUGHT_UP_AFTER: Duration = Duration::from_secs(5);
 
 pub(super) struct KafkaReader {
     /// `None` once it has ended, until there is another one.
@@ -31,6 +38,10 @@ pub(super) struct KafkaReader {
     next: Offset,
     /// After everything that was taken.
     position: Offset,
+    /// Nothing that may be read lies after it.
+    at_end: bool,
+    /// When there were last known to be records ahead.
+    behind_at: Instant,
     failed: Option<RDKafkaErrorCode>,
 }
 
@@ -38,41 +49,80 @@ impl KafkaReader {
     pub(super) async fn open(desk: Desk, intake: Arc<Intake>, what: Wanted, from: Offset) -> Result<Self, QueueError> {
         let seat = Some(desk.open(&what, from).await?);
         let (ready, failed) = (VecDeque::new(), None);
-        Ok(Self { seat, desk, intake, what, ready, ready_bytes: 0, next: from, position: from, failed })
+        let (at_end, behind_at) = (false, Instant::now());
+        Ok(Self { seat, desk, intake, what, ready, ready_bytes: 0, next: from, position: from, at_end, behind_at, failed })
     }
 
     /// What was taken is not lost with an assignment: another one begins after it.
-    async fn seat(&mut self) -> Result<&Seat, QueueError> {
+    async fn take_seat(&mut self) -> Result<(), QueueError> {
         if self.seat.is_none() {
             self.seat = Some(self.desk.open(&self.what, self.position).await?);
         }
-        Ok(self.seat.as_ref().expect("it was just put there"))
+        Ok(())
     }
 
     /// Takes what lies in the queue; whether there was something.
     fn take(&mut self) -> bool {
-        let Self { seat, ready, ready_bytes, position, failed, .. } = self;
+        let Self { seat, ready, ready_bytes, position, at_end, failed, .. } = self;
         let Some(line) = seat.as_ref().map(|seat| &seat.line) else { return false };
         let taken = line.take(|taken| match taken {
             // Left over from an assignment before this one.
             Taken::Record(record) if record.offset < *position => {}
             Taken::Record(record) => {
                 *position = record.offset.next();
+                *at_end = false;
                 *ready_bytes += record.payload.size_bytes();
                 ready.push_back(record);
             }
-            Taken::End(end) => *position = end.max(*position),
+            Taken::End(end) => {
+                *position = end.max(*position);
+                *at_end = true;
+            }
             Taken::Failed(code) => *failed = Some(code),
         });
         line.stands_at(self.position);
         match taken {
             Ok(count) => count > 0,
             Err(why) => {
-                self.intake.site.metrics.reopened(why);
-                self.seat = None;
+                self.leave(why, Pace::Tail);
                 false
             }
         }
+    }
+
+    /// Reads on with a client of that pace.
+    fn leave(&mut self, why: Reopening, pace: Pace) {
+        self.intake.site.metrics.reopened(why);
+        self.seat = None;
+        self.what.pace = pace;
+    }
+
+    fn known_end(&self) -> Offset {
+        self.seat.as_ref().and_then(Seat::known_end).unwrap_or_default()
+    }
+
+    /// Until there may be something, with another client perhaps.
+    async fn wait(&mut self) -> Result<(), ReadError> {
+        let Some(seat) = &self.seat else { return Ok(()) };
+        let behind = !self.at_end && self.known_end() > self.position;
+        if behind {
+            self.behind_at = Instant::now();
+        }
+        match seat.pace {
+            Pace::Tail if behind && seat.since.elapsed() >= STAY => {
+                if timeout(STARVING_AFTER, seat.line.woken()).await.is_err() {
+                    self.leave(Reopening::Behind, Pace::CatchUp);
+                }
+            }
+            Pace::CatchUp if !behind && self.behind_at.elapsed() >= CAUGHT_UP_AFTER => self.leave(Reopening::CaughtUp, Pace::Tail),
+            Pace::Tail | Pace::CatchUp => {
+                let woken = timeout(LOOK_EVERY, seat.line.woken()).await.is_ok();
+                if !woken && let Err(gone @ ReadError::Queue(QueueError::UnknownTopic(_))) = self.still_there().await {
+                    return Err(gone);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn batch(&mut self, max_bytes: usize) -> Option<Batch> {
@@ -92,8 +142,11 @@ impl KafkaReader {
             return None;
         }
         self.next = next_offset;
-        let end = self.seat.as_ref().and_then(Seat::known_end).unwrap_or_default();
-        Some(Batch { records, next_offset, end: end.max(self.position) })
+        let end = self.known_end().max(self.position);
+        if end > self.position {
+            self.behind_at = Instant::now();
+        }
+        Some(Batch { records, next_offset, end })
     }
 
     async fn why(&self, code: RDKafkaErrorCode) -> ReadError {
@@ -137,7 +190,7 @@ impl KafkaReader {
 impl Reader for KafkaReader {
     async fn next(&mut self, max_bytes: usize) -> Result<Batch, ReadError> {
         loop {
-            let line = Arc::clone(&self.seat().await?.line);
+            self.take_seat().await?;
             while self.ready_bytes < max_bytes.max(1) && self.failed.is_none() && self.take() {}
             if let Some(batch) = self.batch(max_bytes) {
                 return Ok(batch);
@@ -145,10 +198,7 @@ impl Reader for KafkaReader {
             if let Some(code) = self.failed {
                 return Err(self.why(code).await);
             }
-            let woken = self.seat.is_none() || timeout(LOOK_EVERY, line.woken()).await.is_ok();
-            if !woken && let Err(gone @ ReadError::Queue(QueueError::UnknownTopic(_))) = self.still_there().await {
-                return Err(gone);
-            }
+            self.wait().await?;
         }
     }
 }

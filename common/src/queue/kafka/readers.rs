@@ -42,12 +42,29 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_FOR: Duration = Duration::from_millis(1);
 /// What lies unread for so many looks counts as left alone.
 const UNREAD_LOOKS: u32 = 2;
+/// A partition that is left alone for so many looks does not catch up.
+const IDLE_LOOKS: u32 = 50;
+/// Each is asked for up to a hundred times a second.
+const MAX_CATCHING_UP: usize = 64;
 
 pub(super) type Place = (Topic, Partition);
+
+/// How a client asks for its partitions. A broker answers one fetch after the other, and one that finds nothing after a while.
+/// A partition of which enough was fetched is not asked for, so that the answer may be waited for on behalf of all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// For what is read to its end: a fetch waits long.
+    Tail,
+    /// For what has much ahead: it waits only shortly.
+    CatchUp,
+}
 
 /// A partition assigned to a client, for one reader. Dropped, it is given back.
 pub(super) struct Seat {
     pub(super) line: Arc<Line>,
+    /// Not the one that was wanted, if too many catch up.
+    pub(super) pace: Pace,
+    pub(super) since: Instant,
     topic: CString,
     partition: i32,
     place: Place,
@@ -81,6 +98,7 @@ pub(super) struct Wanted {
     /// Of its topic.
     pub(super) partitions: u32,
     pub(super) id: Option<TopicId>,
+    pub(super) pace: Pace,
 }
 
 enum Command {
@@ -131,7 +149,7 @@ impl Desk {
 impl Readers {
     /// Gives the client for questions, too.
     pub(super) fn start(site: &Arc<Site>) -> Result<(Self, Arc<Consumer>), OptionsError> {
-        let asked = Client::start(Number(0), site, Statistics::Made)?;
+        let asked = Client::start(Number(0), Pace::Tail, site, Statistics::Made)?;
         let consumer = Arc::clone(&asked.consumer);
         let (commands, todo) = channel();
         let desk = Desk(commands);
@@ -201,7 +219,7 @@ impl Pool {
         let desk = self.desk.clone();
         let chosen = self.client_for(wanted)?;
         let client = &mut self.clients[chosen];
-        let Wanted { place, partitions, id } = wanted;
+        let Wanted { place, partitions, id, .. } = wanted;
         let (topic, partition) = (c_name(&place.0), number(place.1));
         let failed = |what: &str| QueueError::Unavailable(format!("{what} of {}/{} failed", place.0, place.1));
         let consumer = &client.consumer;
@@ -214,18 +232,22 @@ impl Pool {
         let from = At::Offset(i64::try_from(from.0).unwrap_or(i64::MAX));
         let assigned = list(place, from).and_then(|list| consumer.incremental_assign(&list));
         assigned.map_err(|error| QueueError::Unavailable(format!("assigning {}/{} failed: {error}", place.0, place.1)))?;
-        let seat = Seat { line: Arc::clone(&line), topic, partition, place: place.clone(), desk };
+        let seat = Seat { line: Arc::clone(&line), pace: client.pace, since: Instant::now(), topic, partition, place: place.clone(), desk };
         client.take(place, *partitions, Taken::new(line, split));
         self.pasts.is_read(place, *id, client.number);
         self.site.metrics.readers.inc();
         Ok(seat)
     }
 
-    fn client_for(&mut self, Wanted { place, partitions, id }: &Wanted) -> Result<usize, QueueError> {
+    /// Of the pace that is wanted, unless too many catch up.
+    fn client_for(&mut self, Wanted { place, partitions, id, pace }: &Wanted) -> Result<usize, QueueError> {
         let ((topic, partition), partitions) = (place, *partitions);
+        let catch_up = |client: &&Client| client.pace == Pace::CatchUp;
+        let catching_up: usize = self.clients.iter().filter(catch_up).map(|client| client.taken.len()).sum();
+        let pace = if catching_up < MAX_CATCHING_UP { *pace } else { Pace::Tail };
         let free = |client: &Client| !client.taken.contains_key(place);
         let shun = |client: &Client| self.pasts.shun(place, *id, client.number);
-        let suitable = |client: &Client| free(client) && client.has_room(topic, partitions) && !shun(client);
+        let suitable = |client: &Client| client.pace == pace && free(client) && client.has_room(topic, partitions) && !shun(client);
         if let Some(found) = self.clients.iter().position(suitable) {
             return Ok(found);
         }
@@ -237,10 +259,10 @@ impl Pool {
             return Err(QueueError::Unavailable(format!("{topic}/{partition} has {MAX_CLIENTS} readers already, as many as may be")));
         }
         // Beyond a bound on what statistics may have, there are none.
-        let too_many = self.clients.iter().any(|client| free(client) && !client.has_room(topic, partitions));
+        let too_many = self.clients.iter().any(|client| client.pace == pace && free(client) && !client.has_room(topic, partitions));
         let statistics = if too_many { Statistics::None } else { Statistics::Made };
         self.started += 1;
-        let client = Client::start(Number(self.started), &self.site, statistics);
+        let client = Client::start(Number(self.started), pace, &self.site, statistics);
         let client = client.map_err(|error| QueueError::Unavailable(error.to_string()))?;
         debug!(clients = self.clients.len() + 1, "one more Kafka client for readers");
         self.clients.push(client);
@@ -294,12 +316,19 @@ impl Pool {
     }
 
     fn give_back_unread(&mut self) {
-        let mut unread = Vec::new();
-        for (place, taken) in self.clients.iter_mut().flat_map(|client| &mut client.taken) {
-            taken.unread_looks = if taken.line.is_unread() { taken.unread_looks + 1 } else { 0 };
-            if taken.unread_looks >= UNREAD_LOOKS {
-                unread.push((taken.unread_looks, place.clone(), Arc::clone(&taken.line)));
+        let (mut unread, mut idle) = (Vec::new(), Vec::new());
+        for client in &mut self.clients {
+            for (place, taken) in &mut client.taken {
+                taken.look();
+                if client.pace == Pace::CatchUp && taken.unread_looks >= IDLE_LOOKS {
+                    idle.push((place.clone(), Arc::clone(&taken.line)));
+                } else if taken.unread_looks >= UNREAD_LOOKS {
+                    unread.push((taken.unread_looks, place.clone(), Arc::clone(&taken.line)));
+                }
             }
+        }
+        for (place, line) in idle {
+            self.end(&place, &line, Reopening::GivenBack);
         }
         let excess = unread.len().saturating_sub(self.site.options.unread_readers());
         if excess > 0 {

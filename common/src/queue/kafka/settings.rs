@@ -7,6 +7,7 @@ use rdkafka::error::KafkaError;
 use rdkafka_sys::types::RDKafkaConfRes;
 
 use super::options::{Options, OptionsError};
+use super::readers::Pace;
 use super::statistics::Statistics;
 
 /// Needs to be authorised where the cluster has ACLs: a consumer asks for one even when it commits nothing.
@@ -172,7 +173,7 @@ fn message_timeout(produce_timeout: Duration) -> Duration {
 /// until the last of its records is taken.
 const ANSWER_BYTES: usize = 1 << 20;
 
-pub(super) fn reader(options: &Options, brokers: &str, statistics: Statistics) -> Result<ClientConfig, OptionsError> {
+pub(super) fn reader(options: &Options, brokers: &str, statistics: Statistics, pace: Pace) -> Result<ClientConfig, OptionsError> {
     let mut config = common(options, brokers)?;
     with_statistics(&mut config, statistics);
     config.set("group.id", READER_GROUP);
@@ -184,8 +185,14 @@ pub(super) fn reader(options: &Options, brokers: &str, statistics: Statistics) -
     config.set("queued.max.messages.kbytes", (bytes >> 10).to_string());
     config.set("fetch.message.max.bytes", bytes.to_string());
     config.set("fetch.max.bytes", ANSWER_BYTES.to_string());
-    // The default, a second, is how long a partition rests each time its queue was full.
-    default(&mut config, options, "fetch.queue.backoff.ms", "20");
+    match pace {
+        // The default, a second, is how long a partition rests each time its queue was full.
+        Pace::Tail => default(&mut config, options, "fetch.queue.backoff.ms", "20"),
+        // A fetch leaves out partitions whose queues are full. It must not wait long for the others.
+        Pace::CatchUp => {
+            config.set("fetch.wait.max.ms", "10").set("fetch.queue.backoff.ms", "2");
+        }
+    }
     Ok(config)
 }
 
@@ -209,7 +216,7 @@ mod tests {
     }
 
     fn reader(options: &Options) -> Result<ClientConfig, OptionsError> {
-        super::reader(options, BROKER, Statistics::Made)
+        super::reader(options, BROKER, Statistics::Made, Pace::Tail)
     }
 
     #[test]
@@ -258,7 +265,7 @@ mod tests {
 
     #[test]
     fn brokers_may_come_later() {
-        let config = super::reader(&with("client.id", "x"), "", Statistics::None).unwrap();
+        let config = super::reader(&with("client.id", "x"), "", Statistics::None, Pace::CatchUp).unwrap();
         assert_eq!(config.get("bootstrap.servers"), None);
     }
 }

@@ -158,6 +158,48 @@ async fn a_backlog_is_read_without_stalls() {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
+/// A fetch leaves out partitions of which enough was fetched, and its answer is waited for on behalf of the others: a
+/// reader with much ahead of it goes to another client, and comes back when it has caught up or is left alone.
+#[tokio::test]
+async fn a_backlog_is_not_held_up_by_partitions_that_have_nothing() {
+    const RECORDS: u64 = 8_000;
+    let kafka = Kafka::shared(Version::Four).await;
+    let (queue, metrics) = start_counted(options(&kafka));
+    let (idle, busy) = (fresh("idle"), fresh("busy"));
+    for topic in [&idle, &busy] {
+        kafka.create_topic(topic.as_str(), 1, &[]).await;
+        queue.topic(topic).await.unwrap().unwrap();
+    }
+    let mut beside = open(&queue, &idle, 0).await;
+    let beside = tokio::spawn(async move { offsets(&read_to(&mut *beside, 1).await) });
+    let mut reader = open(&queue, &busy, 0).await;
+    // Younger, it would stay for a while.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    let writes: Vec<_> = (0..RECORDS).map(|_| queue.produce(message(&busy, vec![7; 1_000]), Ack::All)).collect();
+    for write in writes {
+        timeout(PATIENCE, write).await.unwrap().unwrap();
+    }
+    let reopened = |cause: &str| counted(&metrics, "mqgate_kafka_reader_reopenings_total", cause);
+    let mut records = Vec::new();
+    while reopened("behind") == 0.0 {
+        records.extend(next(&mut *reader).await.records);
+    }
+    records.extend(next(&mut *reader).await.records);
+    assert!(records.len() < 4_000, "{} records were read before", records.len());
+    // Nobody reads for more than 5 s; what was fetched then is fetched again.
+    let given_back = async || (counted(&metrics, "mqgate_kafka_readers", "") == 1.0).then_some(());
+    wait::until("what is left alone is given back", PATIENCE, given_back).await;
+    records.extend(read_to(&mut *reader, RECORDS).await);
+    assert_eq!(offsets(&records), (0..RECORDS).collect::<Vec<_>>());
+    assert_eq!((reopened("given_back"), reopened("behind"), reopened("caught_up")), (1.0, 2.0, 0.0));
+
+    let reading = tokio::spawn(async move { offsets(&read_to(&mut *reader, RECORDS + 1).await) });
+    wait::until("it has caught up", PATIENCE, async || (reopened("caught_up") == 1.0).then_some(())).await;
+    produce(&queue, message(&idle, "x")).await.unwrap();
+    produce(&queue, message(&busy, "x")).await.unwrap();
+    assert_eq!((beside.await.unwrap(), reading.await.unwrap()), (vec![0], vec![RECORDS]));
+}
+
 /// Each of these partitions would fetch 128 KiB ahead.
 #[tokio::test]
 async fn what_nobody_reads_is_bounded_in_total_and_read_in_full_later() {

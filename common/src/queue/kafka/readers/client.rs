@@ -7,7 +7,7 @@ use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::Consumer as _;
 use rdkafka::consumer::base_consumer::PartitionQueue;
 
-use super::Place;
+use super::{Pace, Place};
 use crate::ids::{Offset, Topic};
 use crate::queue::kafka::cluster::Consumer;
 use crate::queue::kafka::context::Said;
@@ -25,6 +25,7 @@ pub(super) struct Number(pub(super) u64);
 
 pub(super) struct Client {
     pub(super) number: Number,
+    pub(super) pace: Pace,
     // In this order they are dropped: queues go before their client.
     pub(super) taken: HashMap<Place, Taken>,
     pub(super) consumer: Arc<Consumer>,
@@ -39,8 +40,10 @@ pub(super) struct Client {
 /// A partition of it, while somebody reads that.
 pub(super) struct Taken {
     pub(super) line: Arc<Line>,
-    /// Looks since somebody came for what lies there.
+    /// Looks since somebody took of what lies there.
     pub(super) unread_looks: u32,
+    /// At the last look.
+    position: Offset,
     /// At the last survey.
     pub(super) waited_at: Option<Offset>,
     /// For its call-back.
@@ -49,17 +52,23 @@ pub(super) struct Taken {
 
 impl Taken {
     pub(super) fn new(line: Arc<Line>, split: PartitionQueue<Said>) -> Self {
-        Self { line, unread_looks: 0, waited_at: None, _split: split }
+        let position = line.position();
+        Self { line, unread_looks: 0, position, waited_at: None, _split: split }
+    }
+
+    pub(super) fn look(&mut self) {
+        let before = std::mem::replace(&mut self.position, self.line.position());
+        self.unread_looks = if self.line.is_unread() && self.position == before { self.unread_looks + 1 } else { 0 };
     }
 }
 
 impl Client {
-    pub(super) fn start(number: Number, site: &Arc<Site>, statistics: Statistics) -> Result<Self, OptionsError> {
+    pub(super) fn start(number: Number, pace: Pace, site: &Arc<Site>, statistics: Statistics) -> Result<Self, OptionsError> {
         let told = site.brokers.list();
         let said = Said::of(site, Role::Reader, statistics);
-        let consumer = Consumer::from_config_and_context(&settings(&site.options, &told, statistics)?, said);
+        let consumer = Consumer::from_config_and_context(&settings(&site.options, &told, statistics, pace)?, said);
         let consumer = Arc::new(consumer.map_err(|error| OptionsError::Client(error.to_string()))?);
-        Ok(Self { number, taken: HashMap::default(), consumer, statistics, topics: HashSet::default(), partitions: 0, told })
+        Ok(Self { number, pace, taken: HashMap::default(), consumer, statistics, topics: HashSet::default(), partitions: 0, told })
     }
 
     /// Whether its statistics stay within bounds with this topic, too.
