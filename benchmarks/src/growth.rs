@@ -33,9 +33,12 @@ struct Point {
     size_bytes: usize,
     /// Whether every group gets the messages, or the first alone.
     fan_out: bool,
+    /// Attempts under way of each group.
+    workers: u32,
 }
 
-const BASE: Point = Point { groups: 1, partitions: PARTITIONS, keys: 10_000, messages: MESSAGES, size_bytes: SIZE_BYTES, fan_out: true };
+const BASE: Point =
+    Point { groups: 1, partitions: PARTITIONS, keys: 10_000, messages: MESSAGES, size_bytes: SIZE_BYTES, fan_out: true, workers: 100 };
 
 pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers) -> anyhow::Result<()> {
     let up_to = |all: &[u32], usual: usize| if options.long { all.to_vec() } else { all[..usual].to_vec() };
@@ -47,7 +50,8 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers) 
         ("partitions", partitions, |n| Point { partitions: n, ..BASE }),
         ("keys", up_to(&[10, 1_000, 100_000, 1_000_000], 3), |n| Point { keys: n, messages: MESSAGES.max(n.into()), ..BASE }),
         ("backlog, MB", up_to(&[1, 10, 100, 1_000, 10_000], 4), of_backlog),
-        ("groups on one topic", up_to(&[1, 10, 100], 3), |n| Point { groups: n, messages: (MESSAGES / u64::from(n)).max(FEW), ..BASE }),
+        ("groups on one topic", up_to(&[1, 10, 100], 3), of_groups),
+        ("attempts under way", up_to(&[10, 100, 1_000, 10_000], 3), |n| Point { workers: n, ..BASE }),
     ];
     for (what, sizes, point) in growing.into_iter().filter(|(what, ..)| options.asks_for(what)) {
         let mut rows = Vec::new();
@@ -59,6 +63,11 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers) 
         table::print(&[&title, "IDLE CPU %", "IDLE MIB", "THREADS", "FILES", "DELIVERIES/S", "CPU S/100K", "PEAK MIB"], 0, rows);
     }
     Ok(())
+}
+
+/// With as many attempts under way in all: what these cost is another table.
+fn of_groups(groups: u32) -> Point {
+    Point { groups, messages: (MESSAGES / u64::from(groups)).max(FEW), workers: BASE.workers / groups, ..BASE }
 }
 
 /// In messages of 10 KB, so that a large one is written and drained in minutes.
@@ -81,7 +90,7 @@ async fn measure(size_of_it: u32, point: Point, servers: &Servers) -> anyhow::Re
     // Every group has a receiver's log of its own, or repeats would be counted.
     receiver.set(Manner::default()).await?;
     let mut stage = Stage::new(servers, point.partitions).await?;
-    let policy = |url: String| BTreeMap::from([("worker_num", json!(100)), ("timeout", json!("30s")), ("url", json!(url))]);
+    let policy = |url: String| BTreeMap::from([("worker_num", json!(point.workers)), ("timeout", json!("30s")), ("url", json!(url))]);
     let groups = (0..point.groups).map(|n| {
         let url = if n == 0 || point.fan_out { format!("{}?{n}", receiver.url()) } else { "http://127.0.0.1:9/".to_owned() };
         stage.group(&format!("bench-{n}"), &url, &policy(url.clone()))

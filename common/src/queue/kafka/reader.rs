@@ -18,7 +18,7 @@ use crate::record::Record;
 
 /// A wake-up can get lost in the client, and a topic can go.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// With records ahead, nothing comes for so long only if a fetch waits for other partitions.
+/// After a full queue, with records ahead, nothing comes for so long only if a fetch waits for other partitions.
 const STARVING_AFTER: Duration = Duration::from_millis(10);
 /// A reader does not ask for another client more often.
 const STAY: Duration = Duration::from_secs(1);
@@ -40,6 +40,10 @@ pub(super) struct KafkaReader {
     position: Offset,
     /// Nothing that may be read lies after it.
     at_end: bool,
+    /// Since it last waited.
+    taken_bytes: usize,
+    /// What lay there before it was last empty was so much that the partition may not have been asked for.
+    was_full: bool,
     /// When there were last known to be records ahead.
     behind_at: Instant,
     failed: Option<RDKafkaErrorCode>,
@@ -49,8 +53,22 @@ impl KafkaReader {
     pub(super) async fn open(desk: Desk, intake: Arc<Intake>, what: Wanted, from: Offset) -> Result<Self, QueueError> {
         let seat = Some(desk.open(&what, from).await?);
         let (ready, failed) = (VecDeque::new(), None);
-        let (at_end, behind_at) = (false, Instant::now());
-        Ok(Self { seat, desk, intake, what, ready, ready_bytes: 0, next: from, position: from, at_end, behind_at, failed })
+        let (at_end, taken_bytes, was_full, behind_at) = (false, 0, false, Instant::now());
+        Ok(Self {
+            seat,
+            desk,
+            intake,
+            what,
+            ready,
+            ready_bytes: 0,
+            next: from,
+            position: from,
+            at_end,
+            taken_bytes,
+            was_full,
+            behind_at,
+            failed,
+        })
     }
 
     /// What was taken is not lost with an assignment: another one begins after it.
@@ -63,7 +81,7 @@ impl KafkaReader {
 
     /// Takes what lies in the queue; whether there was something.
     fn take(&mut self) -> bool {
-        let Self { seat, ready, ready_bytes, position, at_end, failed, .. } = self;
+        let Self { seat, ready, ready_bytes, position, at_end, taken_bytes, failed, .. } = self;
         let Some(line) = seat.as_ref().map(|seat| &seat.line) else { return false };
         let taken = line.take(|taken| match taken {
             // Left over from an assignment before this one.
@@ -72,6 +90,7 @@ impl KafkaReader {
                 *position = record.offset.next();
                 *at_end = false;
                 *ready_bytes += record.payload.size_bytes();
+                *taken_bytes += record.payload.size_bytes();
                 ready.push_back(record);
             }
             Taken::End(end) => {
@@ -105,11 +124,15 @@ impl KafkaReader {
     async fn wait(&mut self) -> Result<(), ReadError> {
         let Some(seat) = &self.seat else { return Ok(()) };
         let behind = !self.at_end && self.known_end() > self.position;
+        let taken_bytes = std::mem::take(&mut self.taken_bytes);
+        if taken_bytes > 0 {
+            self.was_full = taken_bytes >= self.intake.site.options.prefetch_bytes / 2;
+        }
         if behind {
             self.behind_at = Instant::now();
         }
         match seat.pace {
-            Pace::Tail if behind && seat.since.elapsed() >= STAY => {
+            Pace::Tail if behind && self.was_full && seat.since.elapsed() >= STAY => {
                 if timeout(STARVING_AFTER, seat.line.woken()).await.is_err() {
                     self.leave(Reopening::Behind, Pace::CatchUp);
                 }
