@@ -51,7 +51,7 @@ pub(crate) async fn run(options: &Options, backend: Backend, servers: &Servers) 
         ("keys", up_to(&[10, 1_000, 100_000, 1_000_000], 3), |n| Point { keys: n, messages: MESSAGES.max(n.into()), ..BASE }),
         ("backlog, MB", up_to(&[1, 10, 100, 1_000, 10_000], 4), of_backlog),
         ("groups on one topic", up_to(&[1, 10, 100], 3), of_groups),
-        ("attempts under way", up_to(&[10, 100, 1_000, 10_000], 3), |n| Point { workers: n, ..BASE }),
+        ("worker_num", up_to(&[10, 100, 1_000, 10_000], 3), |n| Point { workers: n, ..BASE }),
     ];
     for (what, sizes, point) in growing.into_iter().filter(|(what, ..)| options.asks_for(what)) {
         let mut rows = Vec::new();
