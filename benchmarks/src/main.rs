@@ -18,6 +18,7 @@ mod peers;
 mod produce;
 mod push;
 mod receiver;
+mod restart;
 mod run;
 mod stage;
 mod table;

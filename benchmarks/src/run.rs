@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::goals::{self, Goal};
 use crate::stage::{Backend, Servers};
 use crate::table::{self, Row};
-use crate::{cursors, growth, peers, produce, push, whole_way};
+use crate::{cursors, growth, peers, produce, push, restart, whole_way};
 
 /// Until Java has compiled what a broker does for each message.
 const WARM_UP: Duration = Duration::from_secs(20);
@@ -19,6 +19,8 @@ pub(crate) enum Workload {
     Produce,
     /// A backlog drained into an instant and a 10 ms receiver, with even and Zipf-distributed keys, and with failing keys.
     Push,
+    /// A pusher that is killed, or told to stop, in the middle of a drain: how much is delivered again.
+    Restart,
     /// From the POST's answer to the webhook, at 20, 50 and 80 % of capacity.
     WholeWay,
     /// Cursors of 10,000 partitions, stored in ZooKeeper one transaction after the other.
@@ -29,7 +31,7 @@ pub(crate) enum Workload {
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// What to measure [default: produce push whole-way cursors].
+    /// What to measure [default: produce push restart whole-way cursors].
     #[arg(value_enum)]
     workloads: Vec<Workload>,
     /// On which queue [default: both].
@@ -38,13 +40,13 @@ pub(crate) struct Options {
     /// How long each load of `produce` and `whole-way` lasts.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// How many messages of 1 KiB `push` drains.
+    /// How many messages of 1 KiB `push` and `restart` drain.
     #[arg(long, value_name = "COUNT", default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(10_000..=10_000_000))]
     pub(crate) messages: u64,
     /// The large sizes of `growth` too: 5,000 partitions, 1,000,000 keys, a backlog of 10 GB.
     #[arg(long)]
     pub(crate) long: bool,
-    /// Of the loads of `produce` and the tables of `growth`, those alone whose name contains this.
+    /// Of the loads of `produce` and `restart` and the tables of `growth`, those alone whose name contains this.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     only: String,
     /// A property of mqgate's Kafka client, to see what it changes. May be given again.
@@ -69,7 +71,7 @@ impl Options {
     }
 
     fn workloads(&self) -> &[Workload] {
-        const USUAL: [Workload; 4] = [Workload::Produce, Workload::Push, Workload::WholeWay, Workload::Cursors];
+        const USUAL: [Workload; 5] = [Workload::Produce, Workload::Push, Workload::Restart, Workload::WholeWay, Workload::Cursors];
         if self.workloads.is_empty() { &USUAL } else { &self.workloads }
     }
 }
@@ -100,6 +102,7 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
             match workload {
                 Workload::Produce => produce::run(options, backend, &servers, &mut results).await?,
                 Workload::Push => push::run(options, backend, &servers, &mut results).await?,
+                Workload::Restart => restart::run(options, backend, &servers, &mut results).await?,
                 Workload::WholeWay => whole_way::run(options, backend, &servers, &mut results).await?,
                 Workload::Cursors => cursors::run(options, &servers, &mut results).await?,
                 Workload::Growth => growth::run(options, backend, &servers).await?,
@@ -114,6 +117,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     println!();
     if !results.rows.is_empty() {
         table::figures(results.rows);
+    }
+    if !results.goals.is_empty() {
         goals::print(results.goals);
     }
     Ok(())

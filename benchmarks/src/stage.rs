@@ -107,6 +107,10 @@ impl<'a> Stage<'a> {
         self.pusher.as_ref().unwrap_or(&self.intake)
     }
 
+    pub(crate) fn pusher_mut(&mut self) -> &mut Gateway {
+        self.pusher.as_mut().unwrap_or(&mut self.intake)
+    }
+
     pub(crate) fn pusher_pid(&self) -> i32 {
         self.pusher().pid().as_raw_nonzero().get()
     }
