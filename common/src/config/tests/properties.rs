@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::config::leaf::url::shown;
 
 const SEEDS: [&[u8]; 6] = [
     include_bytes!("../../../../configs/standalone.json"),
@@ -58,8 +59,12 @@ const TOKENS: [&str; 22] = [
     "\"http://[::1]:9/\"",
 ];
 
-fn all_named(mut config: Config) -> Config {
-    config.groups.iter_mut().for_each(|group| group.named = true);
+/// As it is written back: with every name, and stars for the users of URLs.
+fn as_written(mut config: Config) -> Config {
+    for group in &mut config.groups {
+        group.named = true;
+        group.url = shown(&group.url.to_string()).parse().unwrap();
+    }
     config
 }
 
@@ -87,7 +92,7 @@ proptest! {
             let again = parse(config.role, "t.json", config.effective().as_bytes(), &Overrides::default());
             let again = again.unwrap_or_else(|faults| panic!("{}: {faults}", config.effective()));
             prop_assert_eq!(again.config.effective(), config.effective());
-            prop_assert_eq!(all_named(again.config).groups, all_named(config).groups);
+            prop_assert_eq!(as_written(again.config).groups, as_written(config).groups);
         }
     }
 }
@@ -98,5 +103,17 @@ fn every_prefix_of_a_configuration_is_judged_inside_the_file() {
         for end in 0..seed.len() {
             check(&seed[..end]);
         }
+    }
+}
+
+/// Found by editing examples: nothing before the `@` is written back as stars, too.
+#[test]
+fn the_user_of_a_url_is_written_back_as_stars() {
+    for user in ["", "u", "u:p"] {
+        let text = format!(r#"{{"consumer_groups":[{{"group":"g","url":"http://{user}@127.0.0.1:9/","topics":["a"]}}]}}"#);
+        let Loaded { config, .. } = read(&text).unwrap();
+        let again = parse(config.role, "t.json", config.effective().as_bytes(), &Overrides::default()).unwrap().config;
+        assert_eq!(again.groups[0].url, "http://***@127.0.0.1:9/");
+        assert_eq!(as_written(again).groups, as_written(config).groups);
     }
 }

@@ -46,7 +46,7 @@ words! {
     StoodStill = "stood_still",
     /// A record came past its queue.
     Astray = "astray",
-    /// Nobody had read what it had fetched, and the room was needed; now somebody does.
+    /// Nobody had read what it had fetched, and the room was needed, or it did not catch up; now somebody does.
     GivenBack = "given_back",
     /// There were records ahead, and the fetch under way waited for other partitions.
     Behind = "behind",

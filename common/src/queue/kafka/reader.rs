@@ -18,10 +18,13 @@ use crate::record::Record;
 
 /// A wake-up can get lost in the client, and a topic can go.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// After a full queue, with records ahead, nothing comes for so long only if a fetch waits for other partitions.
-const STARVING_AFTER: Duration = Duration::from_millis(10);
+/// After a full queue, with records ahead, nothing comes for so long only if a fetch waits for other partitions:
+/// longer than a partition rests whose queue was full.
+const STARVING_AFTER: Duration = Duration::from_millis(50);
 /// A reader does not ask for another client more often.
 const STAY: Duration = Duration::from_secs(1);
+/// And not for one that it was refused: too many catch up.
+const STAY_REFUSED: Duration = Duration::from_secs(30);
 /// Read to its end for so long, a partition has caught up.
 const CAUGHT_UP_AFTER: Duration = Duration::from_secs(5);
 
@@ -44,7 +47,7 @@ pub(super) struct KafkaReader {
     taken_bytes: usize,
     /// What lay there before it was last empty was so much that the partition may not have been asked for.
     was_full: bool,
-    /// When there were last known to be records ahead.
+    /// When there was last known to be much ahead.
     behind_at: Instant,
     failed: Option<RDKafkaErrorCode>,
 }
@@ -120,24 +123,30 @@ impl KafkaReader {
         self.seat.as_ref().and_then(Seat::known_end).unwrap_or_default()
     }
 
+    /// Whether so much was taken since the last wait that the partition may have been left out of a fetch.
+    fn took_much(&self) -> bool {
+        self.taken_bytes >= self.intake.site.options.prefetch_bytes / 2
+    }
+
     /// Until there may be something, with another client perhaps.
     async fn wait(&mut self) -> Result<(), ReadError> {
         let Some(seat) = &self.seat else { return Ok(()) };
-        let behind = !self.at_end && self.known_end() > self.position;
-        let taken_bytes = std::mem::take(&mut self.taken_bytes);
-        if taken_bytes > 0 {
-            self.was_full = taken_bytes >= self.intake.site.options.prefetch_bytes / 2;
+        let stay = if seat.pace == self.what.pace { STAY } else { STAY_REFUSED };
+        if self.taken_bytes > 0 {
+            self.was_full = self.took_much();
+            self.taken_bytes = 0;
         }
+        let behind = self.was_full && !self.at_end && self.known_end() > self.position;
         if behind {
             self.behind_at = Instant::now();
         }
         match seat.pace {
-            Pace::Tail if behind && self.was_full && seat.since.elapsed() >= STAY => {
+            Pace::Tail if behind && seat.since.elapsed() >= stay => {
                 if timeout(STARVING_AFTER, seat.line.woken()).await.is_err() {
                     self.leave(Reopening::Behind, Pace::CatchUp);
                 }
             }
-            Pace::CatchUp if !behind && self.behind_at.elapsed() >= CAUGHT_UP_AFTER => self.leave(Reopening::CaughtUp, Pace::Tail),
+            Pace::CatchUp if self.at_end && self.behind_at.elapsed() >= CAUGHT_UP_AFTER => self.leave(Reopening::CaughtUp, Pace::Tail),
             Pace::Tail | Pace::CatchUp => {
                 let woken = timeout(LOOK_EVERY, seat.line.woken()).await.is_ok();
                 if !woken && let Err(gone @ ReadError::Queue(QueueError::UnknownTopic(_))) = self.still_there().await {
@@ -166,7 +175,7 @@ impl KafkaReader {
         }
         self.next = next_offset;
         let end = self.known_end().max(self.position);
-        if end > self.position {
+        if end > self.position && self.took_much() {
             self.behind_at = Instant::now();
         }
         Some(Batch { records, next_offset, end })

@@ -34,7 +34,7 @@ use crate::queue::QueueError;
 mod client;
 mod pasts;
 
-/// Each has a handful of threads. So many readers of one partition at a time.
+/// Each has a handful of threads. So many readers of one partition at a time, of either pace.
 const MAX_CLIENTS: usize = 64;
 /// How often what the clients say of themselves is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -42,8 +42,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const LOOK_FOR: Duration = Duration::from_millis(1);
 /// What lies unread for so many looks counts as left alone.
 const UNREAD_LOOKS: u32 = 2;
-/// A partition that is left alone for so many looks does not catch up.
-const IDLE_LOOKS: u32 = 50;
+/// A partition of which nothing is taken for so many looks does not catch up. Longer than its reader, if it reads, needs to
+/// find that out.
+const IDLE_LOOKS: u32 = 80;
 /// Each is asked for up to a hundred times a second.
 const MAX_CATCHING_UP: usize = 64;
 
@@ -240,7 +241,8 @@ impl Pool {
     }
 
     /// Of the pace that is wanted, unless too many catch up.
-    fn client_for(&mut self, Wanted { place, partitions, id, pace }: &Wanted) -> Result<usize, QueueError> {
+    fn client_for(&mut self, wanted: &Wanted) -> Result<usize, QueueError> {
+        let Wanted { place, partitions, id, pace } = wanted;
         let ((topic, partition), partitions) = (place, *partitions);
         let catch_up = |client: &&Client| client.pace == Pace::CatchUp;
         let catching_up: usize = self.clients.iter().filter(catch_up).map(|client| client.taken.len()).sum();
@@ -252,10 +254,13 @@ impl Pool {
             return Ok(found);
         }
         // Or topics that are made again and again would need ever more clients.
-        if let Some(idle) = self.clients.iter().position(|client| client.taken.is_empty()) {
+        if let Some(idle) = self.clients.iter().position(|client| client.pace == pace && client.taken.is_empty()) {
             self.retired.push(self.clients.swap_remove(idle).consumer);
         }
         if self.clients.len() + self.retired.len() >= MAX_CLIENTS {
+            if pace == Pace::CatchUp {
+                return self.client_for(&Wanted { pace: Pace::Tail, ..wanted.clone() });
+            }
             return Err(QueueError::Unavailable(format!("{topic}/{partition} has {MAX_CLIENTS} readers already, as many as may be")));
         }
         // Beyond a bound on what statistics may have, there are none.
@@ -320,7 +325,7 @@ impl Pool {
         for client in &mut self.clients {
             for (place, taken) in &mut client.taken {
                 taken.look();
-                if client.pace == Pace::CatchUp && taken.unread_looks >= IDLE_LOOKS {
+                if client.pace == Pace::CatchUp && taken.still_looks >= IDLE_LOOKS {
                     idle.push((place.clone(), Arc::clone(&taken.line)));
                 } else if taken.unread_looks >= UNREAD_LOOKS {
                     unread.push((taken.unread_looks, place.clone(), Arc::clone(&taken.line)));
@@ -343,7 +348,8 @@ impl Pool {
     fn survey(&mut self) -> Vec<Quiet> {
         let mut all = Vec::new();
         for (place, taken) in self.clients.iter_mut().flat_map(|client| &mut client.taken) {
-            let waits_at = taken.line.waits_at();
+            // What lies there, its reader does not come for: it does not wait for Kafka.
+            let waits_at = taken.line.waits_at().filter(|_| !taken.line.is_unread());
             if let Some(position) = waits_at.filter(|_| waits_at == taken.waited_at) {
                 all.push(Quiet { place: place.clone(), line: Arc::clone(&taken.line), position });
             }

@@ -190,7 +190,8 @@ pub(super) fn reader(options: &Options, brokers: &str, statistics: Statistics, p
         Pace::Tail => default(&mut config, options, "fetch.queue.backoff.ms", "20"),
         // A fetch leaves out partitions whose queues are full. It must not wait long for the others.
         Pace::CatchUp => {
-            config.set("fetch.wait.max.ms", "10").set("fetch.queue.backoff.ms", "2");
+            config.set("fetch.wait.max.ms", "10");
+            default(&mut config, options, "fetch.queue.backoff.ms", "2");
         }
     }
     Ok(config)

@@ -40,7 +40,9 @@ pub(super) struct Client {
 /// A partition of it, while somebody reads that.
 pub(super) struct Taken {
     pub(super) line: Arc<Line>,
-    /// Looks since somebody took of what lies there.
+    /// Looks since something was taken.
+    pub(super) still_looks: u32,
+    /// Of them, those since when something lies there.
     pub(super) unread_looks: u32,
     /// At the last look.
     position: Offset,
@@ -53,12 +55,14 @@ pub(super) struct Taken {
 impl Taken {
     pub(super) fn new(line: Arc<Line>, split: PartitionQueue<Said>) -> Self {
         let position = line.position();
-        Self { line, unread_looks: 0, position, waited_at: None, _split: split }
+        Self { line, still_looks: 0, unread_looks: 0, position, waited_at: None, _split: split }
     }
 
     pub(super) fn look(&mut self) {
         let before = std::mem::replace(&mut self.position, self.line.position());
-        self.unread_looks = if self.line.is_unread() && self.position == before { self.unread_looks + 1 } else { 0 };
+        let still = self.position == before;
+        self.still_looks = if still { self.still_looks + 1 } else { 0 };
+        self.unread_looks = if still && self.line.is_unread() { self.unread_looks + 1 } else { 0 };
     }
 }
 
