@@ -16,9 +16,9 @@ use crate::stage::{Backend, Servers, Stage};
 use crate::table::Row;
 use crate::usage::{Meter, Usage};
 
-const PARTITIONS: u32 = 8;
-const KEYS: u32 = 10_000;
-const IN_FLIGHT: u32 = 100;
+pub(crate) const PARTITIONS: u32 = 8;
+pub(crate) const KEYS: u32 = 10_000;
+pub(crate) const IN_FLIGHT: u32 = 100;
 /// For one backlog.
 const PATIENCE: Duration = Duration::from_secs(180);
 

@@ -9,15 +9,13 @@ use crate::goals::Goal;
 use crate::keys::{Labels, Spread};
 use crate::load::fill;
 use crate::message::SIZE_BYTES;
+use crate::push::{IN_FLIGHT, KEYS, PARTITIONS};
 use crate::receiver::{Manner, Receiver};
 use crate::run::{Options, Results};
 use crate::stage::{Backend, Servers, Stage};
 
-const PARTITIONS: u32 = 8;
-const KEYS: u32 = 10_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Kill,
     Terminate,
@@ -51,7 +49,7 @@ async fn repeated(case: &Case, messages: u64, servers: &Servers, receiver: &Rece
     fill(&stage.target, Labels::new(Spread::Even, KEYS), messages, SIZE_BYTES).await?;
     receiver.set(Manner::default()).await?;
     let policy: BTreeMap<&str, Value> =
-        BTreeMap::from([("worker_num", json!(100)), ("timeout", json!("30s")), ("commit_interval", json!(case.commit_interval))]);
+        BTreeMap::from([("worker_num", json!(IN_FLIGHT)), ("timeout", json!("30s")), ("commit_interval", json!(case.commit_interval))]);
     let group = stage.group("bench", &receiver.url(), &policy);
     stage.push(vec![group]).await;
     let before = receiver.until_done(messages / 2, PATIENCE).await?;

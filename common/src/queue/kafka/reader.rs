@@ -55,22 +55,20 @@ pub(super) struct KafkaReader {
 impl KafkaReader {
     pub(super) async fn open(desk: Desk, intake: Arc<Intake>, what: Wanted, from: Offset) -> Result<Self, QueueError> {
         let seat = Some(desk.open(&what, from).await?);
-        let (ready, failed) = (VecDeque::new(), None);
-        let (at_end, taken_bytes, was_full, behind_at) = (false, 0, false, Instant::now());
         Ok(Self {
             seat,
             desk,
             intake,
             what,
-            ready,
+            ready: VecDeque::new(),
             ready_bytes: 0,
             next: from,
             position: from,
-            at_end,
-            taken_bytes,
-            was_full,
-            behind_at,
-            failed,
+            at_end: false,
+            taken_bytes: 0,
+            was_full: false,
+            behind_at: Instant::now(),
+            failed: None,
         })
     }
 

@@ -63,7 +63,7 @@ pub(super) enum Pace {
 /// A partition assigned to a client, for one reader. Dropped, it is given back.
 pub(super) struct Seat {
     pub(super) line: Arc<Line>,
-    /// Not the one that was wanted, if too many catch up.
+    /// Of the client: another one than was wanted, where that could not be had.
     pub(super) pace: Pace,
     pub(super) since: Instant,
     topic: CString,
@@ -240,7 +240,7 @@ impl Pool {
         Ok(seat)
     }
 
-    /// Of the pace that is wanted, unless too many catch up.
+    /// Of the pace that is wanted, unless too many catch up or there are too many clients.
     fn client_for(&mut self, wanted: &Wanted) -> Result<usize, QueueError> {
         let Wanted { place, partitions, id, pace } = wanted;
         let ((topic, partition), partitions) = (place, *partitions);

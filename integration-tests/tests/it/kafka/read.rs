@@ -173,8 +173,6 @@ async fn a_backlog_is_not_held_up_by_partitions_that_have_nothing() {
     let mut beside = open(&queue, &idle, 0).await;
     let beside = tokio::spawn(async move { offsets(&timeout(3 * PATIENCE, beside.next(1 << 20)).await.unwrap().unwrap().records) });
     let mut reader = open(&queue, &busy, 0).await;
-    // Younger, it would stay for a while.
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
     let writes: Vec<_> = (0..RECORDS).map(|_| queue.produce(message(&busy, vec![7; 1_000]), Ack::All)).collect();
     for write in writes {
         timeout(PATIENCE, write).await.unwrap().unwrap();
